@@ -1,0 +1,178 @@
+//! The command line: flags here, one file per command that does more than call the library.
+
+mod output;
+mod up;
+
+use anyhow::{Context, bail};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use lab::{Lab, Progress};
+use output::Format;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Real Kubernetes clusters on this Linux host: start them, look into them, take them away.
+#[derive(Parser)]
+#[command(
+    name = "lab",
+    version,
+    after_help = "Examples:
+  lab up                         three whole clusters, contexts member1, member2, member3
+  lab up -n 2 --api-only         two clusters with an API and no nodes
+  lab kubectl --context member2 get pods -A
+  lab exec member1 -- ip route   a command in member1's network
+  lab down                       take it all away"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Args)]
+struct Named {
+    /// Which lab; labs of different names can be up side by side.
+    #[arg(long, default_value = "default", env = "ATOLL_LAB_NAME")]
+    name: String,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a lab, installing what is missing; an equal one that is up is left as it is.
+    #[command(after_help = "Examples:
+  lab up -n 3
+  lab up -n 2 --api-only --name bench --fsync
+  lab up --bystander client      and one host outside all clusters
+  export KUBECONFIG=$(lab up -o json | jq -r .kubeconfig)")]
+    Up(up::Up),
+    /// Take a lab away, also one that was half-made or whose driver was killed.
+    #[command(after_help = "Examples:\n  lab down\n  lab down --name bench\n  lab down --all")]
+    Down {
+        #[command(flatten)]
+        named: Named,
+        /// Every lab on this host.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show what is up, and the state of each component.
+    #[command(after_help = "Examples:\n  lab status\n  lab status -o json")]
+    Status {
+        #[command(flatten)]
+        named: Named,
+        /// How to print it.
+        #[arg(short, long, value_enum, default_value_t = Format::Text)]
+        output: Format,
+    },
+    /// Run kubectl of the lab's own version on the lab's kubeconfig.
+    #[command(after_help = "Example:\n  lab kubectl --context member2 get nodes -o wide")]
+    Kubectl {
+        #[command(flatten)]
+        named: Named,
+        /// kubectl's arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run a command in the namespaces of a cluster or bystander.
+    #[command(after_help = "Example:\n  lab exec member1 -- nft list ruleset")]
+    Exec {
+        #[command(flatten)]
+        named: Named,
+        /// A cluster's or bystander's name.
+        place: String,
+        /// The command.
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
+    /// Copy logs and objects of every cluster into a folder.
+    #[command(after_help = "Example:\n  lab collect ./what-happened")]
+    Collect {
+        #[command(flatten)]
+        named: Named,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Install packages, build Kubernetes and make the images, and start nothing.
+    Install,
+    /// Print a shell completion script.
+    #[command(after_help = "Example:\n  source <(lab completion bash)")]
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Carries out what was asked.
+pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        Command::Up(up) => up.run().await?,
+        Command::Down { named, all } => down(&named.name, all)?,
+        Command::Status { named, output } => output.print(&output::status(&named.name)?)?,
+        Command::Kubectl { named, arguments } => return kubectl(&named.name, &arguments).await,
+        Command::Exec { named, place, command } => return exec(&named.name, &place, &command),
+        Command::Collect { named, folder } => {
+            running(&named.name)?.collect(&folder).await?;
+            println!("{}", folder.display());
+        }
+        Command::Install => {
+            possible()?;
+            let installed = lab::install(&lab::cache_root(), &Progress::to_stderr())?;
+            println!("{}", installed.programs.kubernetes.display());
+        }
+        Command::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "lab", &mut script);
+            std::io::stdout().write_all(&script)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says at once why nothing can work here, rather than failing at some step of many.
+fn possible() -> anyhow::Result<()> {
+    match lab::requirements::missing() {
+        Some(missing) => bail!("real clusters can't run here: {missing}"),
+        None => Ok(()),
+    }
+}
+
+fn running(name: &str) -> anyhow::Result<Lab> {
+    Lab::find(name)?.with_context(|| {
+        format!("the lab `{name}` is not up, or not whole\n  hint: run `lab up --name {name}`")
+    })
+}
+
+fn down(name: &str, all: bool) -> anyhow::Result<()> {
+    possible()?;
+    let names = if all { lab::names() } else { vec![name.to_owned()] };
+    for name in &names {
+        let found = lab::down(name)?;
+        eprintln!("lab: `{name}` {}", if found { "is gone" } else { "was not there" });
+    }
+    if names.is_empty() {
+        eprintln!("lab: there was nothing");
+    }
+    Ok(())
+}
+
+async fn kubectl(name: &str, arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let lab = running(name)?;
+    let mut command = lab.member(1).kubectl();
+    // kubectl takes the last --kubeconfig that it is given.
+    let status = command.arg("--kubeconfig").arg(lab.layout().kubeconfig()).args(arguments).status().await?;
+    Ok(code(status))
+}
+
+fn exec(name: &str, place: &str, command: &[String]) -> anyhow::Result<ExitCode> {
+    let lab = running(name)?;
+    let clusters = lab.clusters().iter().map(lab::Cluster::place);
+    let mut places = clusters.chain(lab.bystanders().iter().map(lab::Bystander::place));
+    let Some(place) = places.find(|candidate| candidate.name() == place) else {
+        bail!(
+            "there is no `{place}` in the lab `{name}`\n  hint: `lab status --name {name}` lists what there is"
+        );
+    };
+    Ok(code(place.command(&command[0]).args(&command[1..]).status()?))
+}
+
+fn code(status: std::process::ExitStatus) -> ExitCode {
+    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}

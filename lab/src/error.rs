@@ -1,0 +1,95 @@
+//! What can go wrong, said so that a person knows what to do.
+
+use std::path::PathBuf;
+
+/// The lab's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why the lab could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or process operation of ours failed.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A command that we ran ended badly.
+    #[error("`{command}` failed ({status}): {output}")]
+    Command {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// The last of what it printed.
+        output: String,
+    },
+    /// A component did not come up, or went away.
+    #[error("{component} of {cluster} {what}\n  its log ends: {tail}\n  hint: the whole log is {}", log.display())]
+    Component {
+        /// Which cluster.
+        cluster: String,
+        /// Which program.
+        component: &'static str,
+        /// What happened.
+        what: String,
+        /// The end of its log.
+        tail: String,
+        /// Where the log is.
+        log: PathBuf,
+    },
+    /// Something did not come true in time.
+    #[error("{what} did not happen within {seconds} s; last seen: {last}")]
+    Deadline {
+        /// What was awaited.
+        what: String,
+        /// How long.
+        seconds: u64,
+        /// The last thing seen on the way.
+        last: String,
+    },
+    /// The Kubernetes API refused or could not be reached.
+    #[error("{action}: {source}")]
+    Api {
+        /// What was asked.
+        action: String,
+        /// What the client said.
+        source: Box<kube::Error>,
+    },
+    /// The request makes no sense.
+    #[error("{what}\n  hint: {hint}")]
+    Refused {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+    /// Certificates or keys could not be made or read.
+    #[error("cannot make certificates: {0}")]
+    Certificates(String),
+}
+
+impl Error {
+    pub(crate) fn refused(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused { what: what.into(), hint: hint.into() }
+    }
+}
+
+/// Names what was tried when an I/O operation fails.
+pub(crate) trait Doing<T> {
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T> Doing<T> for std::io::Result<T> {
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|source| Error::Io { action: action(), source })
+    }
+}
+
+impl<T> Doing<T> for std::result::Result<T, kube::Error> {
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|source| Error::Api { action: action(), source: Box::new(source) })
+    }
+}

@@ -1,0 +1,52 @@
+//! Brings the host to where clusters can run: Debian packages, Kubernetes and CoreDNS from Go modules,
+//! and the pods' images. Each is made once and kept in the cache.
+
+mod go;
+mod packages;
+
+use crate::error::Result;
+use crate::image;
+use crate::progress::Progress;
+use std::path::{Path, PathBuf};
+
+use go::{COREDNS, KUBERNETES};
+
+/// Where the built programs are.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// The folder with kube-apiserver, kubelet, kubectl and the rest.
+    pub kubernetes: PathBuf,
+    /// CoreDNS.
+    pub coredns: PathBuf,
+}
+
+impl Programs {
+    /// kubectl of the lab's own version.
+    pub fn kubectl(&self) -> PathBuf {
+        self.kubernetes.join("kubectl")
+    }
+}
+
+/// What a lab starts from.
+#[derive(Debug, Clone)]
+pub struct Installed {
+    /// The built programs.
+    pub programs: Programs,
+    /// The archive with every image that pods use.
+    pub images: PathBuf,
+}
+
+/// The programs, if they were built before; builds nothing.
+pub(crate) fn built(cache: &Path) -> Option<Programs> {
+    let (kubernetes, coredns) = (cache.join(KUBERNETES.key()), cache.join(COREDNS.key()).join("coredns"));
+    (kubernetes.exists() && coredns.exists()).then_some(Programs { kubernetes, coredns })
+}
+
+/// Installs what is missing, saying so on the way.
+pub fn install(cache: &Path, progress: &Progress) -> Result<Installed> {
+    packages::install(progress)?;
+    let kubernetes = go::build(&KUBERNETES, cache, progress)?;
+    let coredns = go::build(&COREDNS, cache, progress)?.join("coredns");
+    let images = image::build(cache, progress)?;
+    Ok(Installed { programs: Programs { kubernetes, coredns }, images })
+}

@@ -1,0 +1,60 @@
+//! Real Kubernetes clusters on one Linux host, for tests to start, break and heal.
+//!
+//! ```text
+//!             host ── bridge ─┬─ member1: etcd, kube-apiserver, …, kubelet, containerd, pods
+//!   tests, kubectl ───▲       ├─ member2: the same, in network, process and mount namespaces of its own
+//!                             └─ hub, client, …: bystanders, places without a cluster
+//! ```
+//!
+//! Start at [`Lab::start`]. A [`Cluster`] hands out a client, runs pods' commands and is broken by
+//! [`fault`]s, which heal when dropped. [`audit::Recorder`] tells which requests an API server got.
+//!
+//! ```no_run
+//! # async fn example() -> lab::Result<()> {
+//! use lab::{Lab, Progress, Spec};
+//! let lab = Lab::start(&Spec::whole("docs", 2), &Progress::to_stderr()).await?;
+//! let version = lab.member(1).client().await?.apiserver_version().await;
+//! println!("{version:?}");
+//! # Ok(()) }
+//! ```
+
+pub mod addresses;
+pub mod audit;
+mod boot;
+mod cluster;
+mod collect;
+mod command;
+mod component;
+mod config;
+mod error;
+pub mod fault;
+pub mod image;
+mod install;
+mod lab;
+mod layout;
+mod network;
+mod pki;
+mod place;
+pub mod pods;
+mod process;
+mod progress;
+mod record;
+mod request;
+pub mod requirements;
+mod spec;
+pub mod teardown;
+mod until;
+
+pub use cluster::{Cluster, client_of};
+pub use component::Component;
+pub use error::{Error, Result};
+pub use install::{Installed, Programs, install};
+pub use lab::{Bystander, Lab, down};
+pub use layout::{Layout, MARK, cache_root, state_root};
+pub use place::Place;
+pub use process::Process;
+pub use progress::Progress;
+pub use record::names;
+pub use request::ApiRequest;
+pub use spec::{Kind, Spec};
+pub use until::{Deadline, until};

@@ -1,0 +1,127 @@
+//! Runs tests on shared clusters, one at a time, and keeps what is needed to see why one failed.
+
+use anyhow::Context;
+use lab::{Lab, Progress, Spec, requirements};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::OnceCell;
+
+/// What a test returns.
+pub(crate) type Outcome = anyhow::Result<()>;
+
+/// The tests, and the clusters that they share.
+pub(crate) struct Suite {
+    shared: Arc<Shared>,
+    trials: Vec<Trial>,
+}
+
+struct Shared {
+    runtime: tokio::runtime::Runtime,
+    lab: OnceCell<Lab>,
+}
+
+impl Suite {
+    pub(crate) fn new() -> Self {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+        Self { shared: Arc::new(Shared { runtime, lab: OnceCell::new() }), trials: Vec::new() }
+    }
+
+    /// A test on the shared clusters: three whole ones and a bystander called `client`.
+    pub(crate) fn test(&mut self, name: &'static str, body: impl AsyncFn(&Lab) -> Outcome + Send + 'static) {
+        let shared = self.shared.clone();
+        self.trials.push(Trial::test(name, move || {
+            let run = || {
+                shared.runtime.block_on(async {
+                    let lab = shared.lab().await?;
+                    body(lab).await
+                })
+            };
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+            let failure = match outcome {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => format!("{error:#}"),
+                Err(panic) => said(&*panic),
+            };
+            Err(Failed::from(format!("{failure}\n{}", shared.keep_evidence(name))))
+        }));
+    }
+
+    /// A test that starts what it needs itself.
+    pub(crate) fn test_alone(
+        &mut self,
+        name: &'static str,
+        body: impl AsyncFn() -> Outcome + Send + 'static,
+    ) {
+        let shared = self.shared.clone();
+        self.trials.push(Trial::test(name, move || {
+            shared.runtime.block_on(body()).map_err(|error| Failed::from(format!("{error:#}")))
+        }));
+    }
+
+    pub(crate) fn run(self) -> ExitCode {
+        let mut arguments = Arguments::from_args();
+        // The tests break things that they share.
+        arguments.test_threads = Some(1);
+        if let Some(missing) = requirements::missing()
+            && !arguments.list
+        {
+            println!("lab: SKIPPED, {} tests on real clusters did not run: {missing}", self.trials.len());
+            let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+            return if in_ci { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        }
+        let conclusion = libtest_mimic::run(&arguments, self.trials);
+        let mut code = conclusion.exit_code();
+        let shared = Arc::into_inner(self.shared).expect("every trial is over");
+        if let Some(lab) = shared.lab.into_inner()
+            && let Err(error) = lab.down()
+        {
+            println!("lab: could not take the clusters down: {error}");
+            code = ExitCode::FAILURE;
+        }
+        code
+    }
+}
+
+impl Shared {
+    async fn lab(&self) -> anyhow::Result<&Lab> {
+        let start = async || {
+            let since = Instant::now();
+            let lab = Lab::start(&spec(), &Progress::to_stderr()).await?;
+            eprintln!("lab: three whole clusters up in {:.1} s", since.elapsed().as_secs_f32());
+            Ok::<_, lab::Error>(lab)
+        };
+        self.lab.get_or_try_init(start).await.context("the clusters did not start")
+    }
+
+    /// Keeps logs and objects of all clusters, and says where.
+    fn keep_evidence(&self, test: &str) -> String {
+        let Some(lab) = self.lab.get() else { return String::new() };
+        let folder = evidence_root().join(test);
+        let _ = std::fs::remove_dir_all(&folder);
+        match self.runtime.block_on(lab.collect(&folder)) {
+            Ok(()) => format!("logs and objects of every cluster: {}", folder.display()),
+            Err(error) => format!("could not keep logs and objects: {error}"),
+        }
+    }
+}
+
+fn spec() -> Spec {
+    let name = std::env::var("ATOLL_LAB_NAME").unwrap_or_else(|_| "test".to_owned());
+    Spec::whole(&name, 3).with_bystander("client")
+}
+
+/// `target/lab-failures` of the workspace.
+pub(crate) fn evidence_root() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .expect("it lies in the target folder")
+        .join("lab-failures")
+}
+
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
+}

@@ -1,0 +1,23 @@
+//! The lab's own end-to-end tests, on real clusters.
+//!
+//! One process owns the clusters, starts them when the first test needs them and takes them down at the end.
+//! Where real clusters can't run it says SKIPPED and why; with `CI=true` that is a failure.
+
+mod components;
+mod cuts;
+mod harness;
+mod lifecycle;
+mod recorder;
+mod relays;
+mod traffic;
+
+fn main() -> std::process::ExitCode {
+    let mut suite = harness::Suite::new();
+    traffic::tests(&mut suite);
+    recorder::tests(&mut suite);
+    relays::tests(&mut suite);
+    cuts::tests(&mut suite);
+    components::tests(&mut suite);
+    lifecycle::tests(&mut suite);
+    suite.run()
+}
