@@ -41,6 +41,34 @@ pub(crate) async fn boot(cluster: &Cluster, images: &Path, progress: &Progress) 
     Ok(())
 }
 
+impl Cluster {
+    /// Waits until the cluster is of use, starting what has ended on the way: a kubelet, say, ends when it
+    /// finds no container runtime, and counts on an init system to start it again.
+    pub async fn ready(&self) -> Result<()> {
+        let client = self.client().await?;
+        until(Deadline::after(PATIENCE, format!("{} is ready", self.name())), async || {
+            for component in self.components() {
+                if self.process(*component).is_none() {
+                    self.start(*component)?;
+                }
+            }
+            Ok(self.healthy(&client).await.map_err(|error| error.to_string()))
+        })
+        .await
+    }
+
+    /// One look at whether the API answers, and the kubelet behind it.
+    async fn healthy(&self, client: &kube::Client) -> Result<(), kube::Error> {
+        let kubelet = format!("/api/v1/nodes/{}/proxy/healthz", self.name());
+        let paths = ["/readyz", &kubelet];
+        for path in if self.kind() == Kind::Whole { &paths[..] } else { &paths[..1] } {
+            let request = http::Request::get(*path).body(Vec::new()).expect("a plain path is well-formed");
+            client.request_text(request).await?;
+        }
+        Ok(())
+    }
+}
+
 async fn import_images(cluster: &Cluster, images: &Path) -> Result<()> {
     let socket = "/run/containerd/containerd.sock";
     until(Deadline::after(PATIENCE, "containerd answers"), async || {

@@ -2,7 +2,7 @@
 
 use crate::addresses::ClusterAddresses;
 use crate::component::{Component, Setting};
-use crate::config;
+use crate::config::{self, Access};
 use crate::error::{Doing, Error, Result};
 use crate::install::Programs;
 use crate::layout::{Layout, read, write_private};
@@ -90,8 +90,8 @@ impl Cluster {
             ("proxy", Identity::Proxy),
             ("dns", Identity::Dns),
         ] {
-            let entry = (self.name(), self.server(), self.ca.as_str(), pki.token(identity));
-            write(&format!("{file}.kubeconfig"), &config::kubeconfig(&[entry]))?;
+            let way = Access { token: pki.token(identity), ..self.access() };
+            write(&format!("{file}.kubeconfig"), &config::kubeconfig(&[way]))?;
         }
         write("containerd.toml", &config::containerd(dir))?;
         write("cni/10-pods.conflist", &config::cni(&self.addresses))?;
@@ -143,19 +143,19 @@ impl Cluster {
         }
     }
 
-    /// Context name, server, certificate and token, for a kubeconfig.
-    pub(crate) fn kubeconfig_entry(&self) -> (&str, String, &str, &str) {
-        (self.name(), self.server(), &self.ca, &self.token)
+    /// An administrator's way in.
+    pub(crate) fn access(&self) -> Access<'_> {
+        Access { name: self.name(), server: self.server(), ca: &self.ca, token: &self.token }
     }
 
     /// A kubeconfig of an administrator for this cluster alone.
     pub fn kubeconfig(&self) -> String {
-        config::kubeconfig(&[self.kubeconfig_entry()])
+        config::kubeconfig(&[self.access()])
     }
 
     /// A kubeconfig that leads through `server`: a relay, say.
     pub fn kubeconfig_via(&self, server: &str) -> String {
-        config::kubeconfig(&[(self.name(), server.to_owned(), &self.ca, &self.token)])
+        config::kubeconfig(&[Access { server: server.to_owned(), ..self.access() }])
     }
 
     /// An administrator's client. It gives up soon and retries nothing: a test wants to see what happens.

@@ -3,25 +3,37 @@
 use crate::addresses::ClusterAddresses;
 use crate::image::PAUSE;
 use k8s_openapi::ByteString;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-/// A kubeconfig with one context per `(name, server, ca, token)`; the first is the current one.
-pub(crate) fn kubeconfig(entries: &[(&str, String, &str, &str)]) -> String {
-    let list = |make: &dyn Fn(&(&str, String, &str, &str)) -> serde_json::Value| {
-        serde_json::Value::Array(entries.iter().map(make).collect())
-    };
+/// A way into a cluster.
+pub(crate) struct Access<'a> {
+    /// Also the name of the context.
+    pub(crate) name: &'a str,
+    pub(crate) server: String,
+    pub(crate) ca: &'a str,
+    pub(crate) token: &'a str,
+}
+
+/// A kubeconfig with one context per way in; the first is the current one.
+pub(crate) fn kubeconfig(ways: &[Access<'_>]) -> String {
+    let list = |make: fn(&Access<'_>) -> Value| Value::Array(ways.iter().map(make).collect());
     let value = json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": list(&|(name, server, ca, _)| json!({
-            "name": name,
-            "cluster": {"server": server, "certificate-authority-data": ByteString(ca.as_bytes().to_vec())},
+        "clusters": list(|way| json!({
+            "name": way.name,
+            "cluster": {
+                "server": way.server,
+                "certificate-authority-data": ByteString(way.ca.as_bytes().to_vec()),
+            },
         })),
-        "users": list(&|(name, _, _, token)| json!({"name": name, "user": {"token": token}})),
-        "contexts": list(&|(name, ..)| json!({"name": name, "context": {"cluster": name, "user": name}})),
-        "current-context": entries.first().map_or("", |entry| entry.0),
+        "users": list(|way| json!({"name": way.name, "user": {"token": way.token}})),
+        "contexts": list(|way| json!({
+            "name": way.name, "context": {"cluster": way.name, "user": way.name},
+        })),
+        "current-context": ways.first().map_or("", |way| way.name),
     });
     serde_saphyr::to_string(&value).expect("plain maps and strings always serialize")
 }
@@ -165,10 +177,8 @@ mod tests {
 
     #[test]
     fn kube_reads_the_kubeconfig_back() {
-        let text = kubeconfig(&[
-            ("member1", "https://10.200.0.1:6443".into(), "CA1", "token1"),
-            ("member2", "https://10.200.0.2:6443".into(), "CA2", "token2"),
-        ]);
+        let way = |name, ca, token| Access { name, server: "https://10.200.0.1:6443".into(), ca, token };
+        let text = kubeconfig(&[way("member1", "CA1", "token1"), way("member2", "CA2", "token2")]);
         let read = kube::config::Kubeconfig::from_yaml(&text).unwrap();
         let contexts: Vec<_> = read.contexts.iter().map(|context| context.name.as_str()).collect();
         assert_eq!(contexts, ["member1", "member2"]);

@@ -71,6 +71,12 @@ pub enum Error {
     Certificates(String),
 }
 
+impl From<rcgen::Error> for Error {
+    fn from(error: rcgen::Error) -> Self {
+        Self::Certificates(error.to_string())
+    }
+}
+
 impl Error {
     pub(crate) fn refused(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Refused { what: what.into(), hint: hint.into() }

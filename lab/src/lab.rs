@@ -80,7 +80,7 @@ impl Lab {
             network::plug_in(&place, slot, host, &numbers)?;
             self.bystanders.push(Bystander { place, addresses: addresses::on_bridge(slot, host) });
         }
-        let entries: Vec<_> = self.clusters.iter().map(Cluster::kubeconfig_entry).collect();
+        let entries: Vec<_> = self.clusters.iter().map(Cluster::access).collect();
         write_private(&self.layout.kubeconfig(), config::kubeconfig(&entries))?;
         let booting = self.clusters.iter().map(|cluster| boot(cluster, &installed.images, progress));
         futures_util::future::try_join_all(booting).await?;

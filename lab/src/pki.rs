@@ -61,21 +61,21 @@ pub(crate) struct Pki {
 impl Pki {
     /// Makes everything for a cluster at `addresses`.
     pub(crate) fn make(addresses: &ClusterAddresses) -> Result<Self> {
-        let ca_key = KeyPair::generate().map_err(failed)?;
+        let ca_key = KeyPair::generate()?;
         let mut ca = CertificateParams::default();
         ca.distinguished_name = named("atoll-lab-ca", None);
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let ca_pem = ca.self_signed(&ca_key).map_err(failed)?.pem();
+        let ca_pem = ca.self_signed(&ca_key)?.pem();
         let issuer = Issuer::from_params(&ca, &ca_key);
 
-        let (serving, serving_key) = signed(&issuer, serving_params(addresses)?)?;
+        let (serving, serving_key) = signed(&issuer, &serving_params(addresses)?)?;
         let mut client = CertificateParams::default();
         client.distinguished_name = named("kube-apiserver-kubelet-client", Some("system:masters"));
         client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let (kubelet_client, kubelet_client_key) = signed(&issuer, client)?;
+        let (kubelet_client, kubelet_client_key) = signed(&issuer, &client)?;
 
-        let account = KeyPair::generate().map_err(failed)?;
+        let account = KeyPair::generate()?;
         let mut tokens = Vec::new();
         for identity in Identity::ALL {
             tokens.push((identity, random_token()?));
@@ -127,8 +127,7 @@ fn serving_params(addresses: &ClusterAddresses) -> Result<CertificateParams> {
     let names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
     let full = "kubernetes.default.svc.cluster.local";
     let mut params =
-        CertificateParams::new(names.into_iter().chain([full]).map(String::from).collect::<Vec<_>>())
-            .map_err(failed)?;
+        CertificateParams::new(names.into_iter().chain([full]).map(String::from).collect::<Vec<_>>())?;
     params.distinguished_name = named("kube-apiserver", None);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let reached_at = [
@@ -142,9 +141,9 @@ fn serving_params(addresses: &ClusterAddresses) -> Result<CertificateParams> {
     Ok(params)
 }
 
-fn signed(issuer: &Issuer<'_, &KeyPair>, params: CertificateParams) -> Result<(String, String)> {
-    let key = KeyPair::generate().map_err(failed)?;
-    let certificate = params.signed_by(&key, issuer).map_err(failed)?;
+fn signed(issuer: &Issuer<'_, &KeyPair>, params: &CertificateParams) -> Result<(String, String)> {
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, issuer)?;
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
@@ -163,8 +162,4 @@ fn random_token() -> Result<String> {
     let mut source = std::fs::File::open("/dev/urandom").map_err(|e| Error::Certificates(e.to_string()))?;
     source.read_exact(&mut bytes).map_err(|e| Error::Certificates(e.to_string()))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn failed(error: rcgen::Error) -> Error {
-    Error::Certificates(error.to_string())
 }

@@ -61,7 +61,7 @@ pub(crate) struct Step {
 
 impl Step {
     /// Says how far it is: at once on a terminal, in place; now and then in a log.
-    pub(crate) fn says(&self, how_far: String) {
+    pub(crate) fn says(&self, how_far: &str) {
         if self.progress.silent {
             return;
         }

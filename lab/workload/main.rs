@@ -15,10 +15,11 @@ fn main() -> ExitCode {
     let outcome = match arguments.first().map(String::as_str) {
         Some("serve") => Flags::parse(&arguments[1..]).and_then(|flags| serve(&flags)),
         Some("request") => Flags::parse(&arguments[1..]).and_then(|flags| request(&flags)),
+        Some("fetch") => Flags::parse(&arguments[1..]).and_then(|flags| fetch(&flags)),
         Some("pause") => loop {
             std::thread::park();
         },
-        _ => Err("usage: workload serve|request|pause [--flag=value …]".to_owned()),
+        _ => Err("usage: workload serve|request|fetch|pause [--flag=value …]".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -50,14 +51,15 @@ fn serve(flags: &Flags) -> Result<(), String> {
 fn answer_datagrams(socket: &UdpSocket, template: &str) {
     let mut buffer = [0; 2048];
     while let Ok((_, from)) = socket.recv_from(&mut buffer) {
-        let _ = socket.send_to(render(template, own_address()).as_bytes(), from);
+        let _ = socket.send_to(render(template, &own_address()).as_bytes(), from);
     }
 }
 
 fn answer_http(connection: TcpStream, template: &str) {
     let _ = connection.set_read_timeout(Some(Duration::from_secs(60)));
     let _ = connection.set_nodelay(true);
-    let address = connection.local_addr().map(|address| address.ip().to_canonical().to_string());
+    let address =
+        connection.local_addr().map_or(String::new(), |address| address.ip().to_canonical().to_string());
     let Ok(mut writer) = connection.try_clone() else { return };
     let mut reader = BufReader::new(connection);
     loop {
@@ -72,7 +74,7 @@ fn answer_http(connection: TcpStream, template: &str) {
             }
             lines += 1;
         }
-        let body = render(template, address.as_ref().map_or(String::new(), String::clone)) + "\n";
+        let body = render(template, &address) + "\n";
         let how = if asked_to_close { "close" } else { "keep-alive" };
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: {how}\r\n\r\n",
@@ -91,7 +93,7 @@ fn request(flags: &Flags) -> Result<(), String> {
     let interval = flags.duration("interval", Duration::from_secs(1))?;
     let start = Instant::now();
     loop {
-        match ask(&with_port(address)) {
+        match ask(&with_port(address), PATIENCE) {
             Ok(body) => println!("{} {}", now(), body.trim_end()),
             Err(error) => println!("{} error: {error}", now()),
         }
@@ -102,10 +104,33 @@ fn request(flags: &Flags) -> Result<(), String> {
     }
 }
 
-fn ask(address: &str) -> std::io::Result<String> {
+/// Asks `--address` once, over HTTP or with `--udp=true` by a datagram, and prints the answer alone.
+fn fetch(flags: &Flags) -> Result<(), String> {
+    let address = with_port(flags.get("address").ok_or("--address is missing")?);
+    let patience = flags.duration("timeout", PATIENCE)?;
+    let answer = match flags.get("udp") {
+        Some("true") => ask_by_datagram(&address, patience),
+        _ => ask(&address, patience),
+    };
+    print!("{}", answer.map_err(|error| format!("{address}: {error}"))?);
+    Ok(())
+}
+
+fn ask_by_datagram(address: &str, patience: Duration) -> std::io::Result<String> {
     let target = address.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::NotFound)?;
-    let mut connection = TcpStream::connect_timeout(&target, PATIENCE)?;
-    connection.set_read_timeout(Some(PATIENCE))?;
+    let socket = UdpSocket::bind(if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
+    socket.set_read_timeout(Some(patience))?;
+    socket.connect(target)?;
+    socket.send(b"hello\n")?;
+    let mut buffer = [0; 2048];
+    let count = socket.recv(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..count]).into_owned())
+}
+
+fn ask(address: &str, patience: Duration) -> std::io::Result<String> {
+    let target = address.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::NotFound)?;
+    let mut connection = TcpStream::connect_timeout(&target, patience)?;
+    connection.set_read_timeout(Some(patience))?;
     write!(connection, "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer)?;
@@ -124,7 +149,7 @@ fn with_port(address: &str) -> String {
 }
 
 /// Fills in `{{env "NAME"}}` and `{{addr}}`.
-fn render(template: &str, address: String) -> String {
+fn render(template: &str, address: &str) -> String {
     let mut text = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -135,7 +160,7 @@ fn render(template: &str, address: String) -> String {
             continue;
         };
         match inside.trim().split_once(' ') {
-            None if inside.trim() == "addr" => text.push_str(&address),
+            None if inside.trim() == "addr" => text.push_str(address),
             Some(("env", name)) => {
                 text.push_str(&std::env::var(name.trim().trim_matches(['"', '\\'])).unwrap_or_default());
             }

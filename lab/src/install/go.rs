@@ -106,9 +106,12 @@ fn compile(part: &GoPart, source: &Path, out: &Path, progress: &Progress) -> Res
     let mut child = command.spawn().doing(|| format!("run `{line}`"))?;
     // With -v the compiler names each package that it has finished.
     let mut said = Vec::new();
-    for text in BufReader::new(child.stderr.take().expect("stderr was piped")).lines().map_while(|l| l.ok()) {
+    for text in BufReader::new(child.stderr.take().expect("stderr was piped"))
+        .lines()
+        .map_while(std::result::Result::ok)
+    {
         said.push(text);
-        step.says(format!("{} packages", said.len()));
+        step.says(&format!("{} packages", said.len()));
     }
     let status = child.wait().doing(|| format!("run `{line}`"))?;
     if !status.success() {

@@ -21,7 +21,7 @@ pub(crate) fn tests(suite: &mut Suite) {
 /// Whether a pod of `from` gets the page of a pod at `address`, within two seconds.
 async fn reaches_pod(from: &Cluster, address: &str) -> bool {
     let address = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
-    let fetch = format!("wget -q -T 2 -O - http://{address}:8080/");
+    let fetch = format!("workload fetch --timeout=2s --address={address}:8080");
     from.exec("cuts", "tools", &["sh", "-c", &fetch]).await.is_ok_and(|said| said.starts_with("hello from"))
 }
 
@@ -71,7 +71,7 @@ async fn pods_are_cut_off(lab: &Lab) -> Outcome {
     Ok(())
 }
 
-/// Creates a ConfigMap and gives up after two seconds; whether an answer came.
+/// Creates a `ConfigMap` and gives up after two seconds; whether an answer came.
 async fn create(cluster: &Cluster, name: &str) -> anyhow::Result<bool> {
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client().await?, "default");
     let (create, map) = (PostParams::default(), config_map(name));

@@ -78,9 +78,9 @@ async fn a_cluster_ip_answers_tcp_and_udp(lab: &Lab) -> Outcome {
     ensure!(addresses.len() == 2, "{addresses:?}");
     for address in addresses {
         let address = bracketed(&address);
-        let tcp = format!("wget -q -T 3 -O - http://{address}:80/");
+        let tcp = format!("workload fetch --timeout=2s --address={address}:80");
         cluster.exec_until("cluster-ip", "tools", &tcp, |said| said == "hello from member1\n").await?;
-        let udp = format!("echo hi | socat -t 2 - UDP:{address}:81");
+        let udp = format!("workload fetch --timeout=2s --udp=true --address={address}:81");
         cluster.exec_until("cluster-ip", "tools", &udp, |said| said == "hello from member1").await?;
     }
     Ok(())
@@ -95,7 +95,7 @@ async fn pods_reach_other_clusters(lab: &Lab) -> Outcome {
     for client in lab.clusters() {
         for (server, addresses) in &served {
             for address in addresses {
-                let fetch = format!("wget -q -T 3 -O - http://{}:8080/", bracketed(address));
+                let fetch = format!("workload fetch --timeout=2s --address={}:8080", bracketed(address));
                 let want = format!("hello from {server}\n");
                 client.exec_until("across", "tools", &fetch, |said| said == want).await?;
             }
@@ -140,7 +140,7 @@ async fn services_and_pods_have_names(lab: &Lab) -> Outcome {
     for cluster in lab.clusters() {
         let pods = serve(cluster, "names").await?;
         cluster.tools("names", "tools").await?;
-        let by_short_name = "wget -q -T 3 -O - http://web";
+        let by_short_name = "workload fetch --timeout=2s --address=web";
         let want = format!("hello from {}\n", cluster.name());
         cluster.exec_until("names", "tools", by_short_name, |said| said == want).await?;
         for kind in ["A", "AAAA"] {
