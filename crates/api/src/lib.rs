@@ -3,9 +3,13 @@
 //! ```text
 //!   names      groups, conditions, reasons, labels, annotations      ◀── engine (no features, no dependencies)
 //!   revision   may an installed CRD be replaced by ours?             ◀── engine, member
+//!   ─────────────────────────── feature `types` ────────────────────────────
+//!   types      ServiceExport, ServiceImport, ClusterProperty, Cluster ◀── member, hub
+//!   crds       the same as CustomResourceDefinitions, and as YAML     ◀── join, the embedded API, deploy/
 //! ```
 //!
-//! Start at [`names`]: a string that another program reads stands there, and only there.
+//! Start at [`names`]: a string that another program reads stands there, and only there. A CRD is always taken from
+//! `crds`, not from the derived `crd()`: only there it is as published.
 //!
 //! ```
 //! use atoll_api::names::{annotation, condition, label, managed_by, reason};
@@ -18,3 +22,8 @@
 
 pub mod names;
 pub mod revision;
+
+#[cfg(feature = "types")]
+pub mod crds;
+#[cfg(feature = "types")]
+pub mod types;
