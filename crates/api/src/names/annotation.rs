@@ -1,0 +1,38 @@
+//! Annotation keys, and the values that are fixed.
+
+/// On a ServiceImport: the name of its derived Service. Not standard, but gateways and other tools read it.
+pub const DERIVED_SERVICE: &str = "multicluster.kubernetes.io/derived-service";
+/// On a slice that a `MultiClusterService` dispatched: the cluster it came from. Karmada's users read it.
+pub const PROVISION_CLUSTER: &str = "endpointslice.karmada.io/provision-cluster";
+/// On a CRD of a protected group. The API server refuses the CRD without it.
+pub const API_APPROVED: &str = "api-approved.kubernetes.io";
+
+/// On a ServiceImport or a `MultiClusterService`: since when which cluster's endpoints are stale. Operators read it,
+/// and `atoll explain`.
+pub const STALE_SINCE: &str = "atoll.dev/stale-since";
+/// On a ServiceExport or a `MultiClusterService`: how strongly clients are kept to endpoints of their own cluster or
+/// zone. Users set it; the engine reads it, and defines its values.
+pub const LOCALITY: &str = "atoll.dev/locality";
+/// On a ServiceExport or a `MultiClusterService`: what happens to endpoints of a lost cluster; one of [`liveness`].
+/// Users set it; the engine reads it.
+pub const LIVENESS: &str = "atoll.dev/liveness";
+/// On a Namespace in the hub: which clusters import its services; one of [`import`]. Users set it; the engine reads it.
+pub const IMPORT: &str = "atoll.dev/import";
+
+/// The values of [`LIVENESS`].
+pub mod liveness {
+    /// Keep the endpoints and mark them stale.
+    pub const RETAIN: &str = "Retain";
+    /// Drop them when the cluster's lease ends.
+    pub const WITHDRAW: &str = "Withdraw";
+    /// Drop those that also fail the probe, but never the last ones of a service.
+    pub const PROBE: &str = "Probe";
+}
+
+/// The values of [`IMPORT`].
+pub mod import {
+    /// Every cluster that has the namespace imports; the default, and what KEP-1645 says.
+    pub const AUTO: &str = "auto";
+    /// Only the clusters that a ServiceImport of the hub is propagated to.
+    pub const EXPLICIT: &str = "explicit";
+}

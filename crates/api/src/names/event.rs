@@ -1,0 +1,27 @@
+//! Reasons of Events. Users see them in `kubectl describe`; Karmada's end-to-end tests wait for them.
+
+/// On a `MultiClusterService`.
+pub mod multi_cluster_service {
+    /// The Service is in every provider and consumer.
+    pub const SYNC_SERVICE_SUCCEED: &str = "SyncServiceSucceed";
+    /// The Service could not be written somewhere.
+    pub const SYNC_SERVICE_FAILED: &str = "SyncServiceFailed";
+    /// The slices are in every consumer.
+    pub const DISPATCH_SUCCEED: &str = "DispatchEndpointSliceSucceed";
+    /// The slices could not be written somewhere.
+    pub const DISPATCH_FAILED: &str = "DispatchEndpointSliceFailed";
+    /// A provider or consumer is no member.
+    pub const CLUSTER_NOT_FOUND: &str = "ClusterNotFound";
+    /// A member's API lacks a kind that the service needs.
+    pub const API_INCOMPATIBLE: &str = "APIIncompatible";
+    /// What the load balancer's provider last said.
+    pub const LOAD_BALANCER: &str = "MCSLoadBalance";
+}
+
+/// On a ServiceImport.
+pub mod import {
+    /// The derived Service is as it should be.
+    pub const SYNC_DERIVED_SERVICE_SUCCEED: &str = "SyncDerivedServiceSucceed";
+    /// The derived Service could not be written.
+    pub const SYNC_DERIVED_SERVICE_FAILED: &str = "SyncDerivedServiceFailed";
+}

@@ -1,0 +1,49 @@
+//! Groups, versions, kinds and plurals of the APIs we serve or install.
+//!
+//! Read by whoever builds a URL, an RBAC rule or a manifest; the CRD tests hold the derived types to them.
+
+/// The Multi-Cluster Services API (KEP-1645): CoreDNS, gateways and service meshes read it in every member.
+pub mod mcs {
+    /// The group of [`SERVICE_EXPORT`] and [`SERVICE_IMPORT`].
+    pub const GROUP: &str = "multicluster.x-k8s.io";
+    /// Served for CoreDNS, which watches this version. Same schema as [`V1BETA1`].
+    pub const V1ALPHA1: &str = "v1alpha1";
+    /// The stored version, and the one that we read and write.
+    pub const V1BETA1: &str = "v1beta1";
+    /// A user's wish to have the Service of the same name in all clusters.
+    pub const SERVICE_EXPORT: &str = "ServiceExport";
+    /// Plural of [`SERVICE_EXPORT`].
+    pub const SERVICE_EXPORTS: &str = "serviceexports";
+    /// What an importing cluster knows of a service of the clusterset.
+    pub const SERVICE_IMPORT: &str = "ServiceImport";
+    /// Plural of [`SERVICE_IMPORT`].
+    pub const SERVICE_IMPORTS: &str = "serviceimports";
+}
+
+/// The About API (KEP-2149): any multi-cluster tool in a member reads its cluster's name there.
+pub mod about {
+    /// The group of [`CLUSTER_PROPERTY`]; protected, so its CRD carries [`super::super::annotation::API_APPROVED`].
+    pub const GROUP: &str = "about.k8s.io";
+    /// Served for older readers. Same schema as [`V1BETA1`].
+    pub const V1ALPHA1: &str = "v1alpha1";
+    /// The stored version, and the one that we read and write.
+    pub const V1BETA1: &str = "v1beta1";
+    /// One fact about a cluster; see [`super::super::property`] for those that we write.
+    pub const CLUSTER_PROPERTY: &str = "ClusterProperty";
+    /// Plural of [`CLUSTER_PROPERTY`].
+    pub const CLUSTER_PROPERTIES: &str = "clusterproperties";
+    /// The category of [`CLUSTER_PROPERTY`]: `kubectl get multicluster` reads it.
+    pub const CATEGORY: &str = "multicluster";
+}
+
+/// Karmada's membership API, in the hub: `kubectl get clusters` and users' manifests read it.
+pub mod cluster {
+    /// The group of [`CLUSTER`].
+    pub const GROUP: &str = "cluster.karmada.io";
+    /// The only version.
+    pub const V1ALPHA1: &str = "v1alpha1";
+    /// A member of the clusterset.
+    pub const CLUSTER: &str = "Cluster";
+    /// Plural of [`CLUSTER`].
+    pub const CLUSTERS: &str = "clusters";
+}

@@ -1,0 +1,36 @@
+//! Label keys, and the values that are fixed.
+
+/// On EndpointSlices: the multi-cluster service they belong to. DNS servers and gateways select by it.
+pub const MCS_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
+/// On EndpointSlices: the cluster id of their endpoints. DNS servers make names of it; we never take a slice that
+/// has it for a fact.
+pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
+/// On EndpointSlices: who writes them; values in [`super::managed_by`]. kube-controller-manager leaves the slices of
+/// others alone.
+pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// On EndpointSlices: the Service they back. kube-proxy reads it; in an imported slice it names the derived Service.
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// On slices of headless Services. kube-proxy ignores slices that have it, whatever its value.
+pub const HEADLESS: &str = "service.kubernetes.io/headless";
+
+/// On every object that we write in a member: the hub's uid. Our own code reads it before it changes or deletes
+/// anything; without it, or with another uid, the object is not ours.
+pub const HUB: &str = "atoll.dev/hub";
+
+/// On the CRDs of the MCS API: the release they came with. Every implementation reads it before it replaces them.
+pub const MCS_RELEASE: &str = "multicluster.x-k8s.io/release-version";
+/// On the CRDs of the MCS API: which schema within a release.
+pub const MCS_REVISION: &str = "multicluster.x-k8s.io/crd-schema-revision";
+/// On the other CRDs that we install: the same as [`MCS_RELEASE`]. Read by the next Atoll.
+pub const RELEASE: &str = "atoll.dev/release-version";
+/// On the other CRDs that we install: the same as [`MCS_REVISION`].
+pub const REVISION: &str = "atoll.dev/crd-schema-revision";
+
+/// On a `MultiClusterService`: a UUID for life. Karmada's tools read it; our controller sets it where it is absent.
+pub const MCS_PERMANENT_ID: &str = "multiclusterservice.karmada.io/permanent-id";
+/// On a Service in the hub: which kind claims it. Read by Karmada's propagation, and by ours.
+pub const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
+/// The value of [`CLAIMED_BY`] for a `MultiClusterService`.
+pub const CLAIMED_BY_MCS: &str = "MultiClusterService";
+/// On a Namespace in the hub: with the value `true` it is not made in members. Users set it.
+pub const SKIP_NAMESPACE: &str = "namespace.karmada.io/skip-auto-propagation";

@@ -1,0 +1,77 @@
+//! Reasons of conditions; the types they go with are in [`super::condition`], under the same module names.
+
+/// On a ServiceExport (KEP-1645). Several reasons of `Conflict` are joined by commas.
+pub mod export {
+    /// `Valid` is True.
+    pub const VALID: &str = "Valid";
+    /// `Valid` is False: there is no Service of that name.
+    pub const NO_SERVICE: &str = "NoService";
+    /// `Valid` is False: the Service is of a type that can't be exported, such as `ExternalName`.
+    pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
+
+    /// `Ready` is True where the hub writes to the members (push).
+    pub const EXPORTED: &str = "Exported";
+    /// `Ready` is True where members fetch from the hub (pull).
+    pub const READY: &str = "Ready";
+    /// `Ready` is False or Unknown: not handed over yet.
+    pub const PENDING: &str = "Pending";
+    /// `Ready` is False: handing over failed; the message says why.
+    pub const FAILED: &str = "Failed";
+
+    /// `Conflict` is False.
+    pub const NO_CONFLICTS: &str = "NoConflicts";
+    /// `Conflict` is True: the ports differ.
+    pub const PORT_CONFLICT: &str = "PortConflict";
+    /// `Conflict` is True: headless here, with a cluster IP there.
+    pub const TYPE_CONFLICT: &str = "TypeConflict";
+    /// `Conflict` is True: the session affinity differs.
+    pub const SESSION_AFFINITY_CONFLICT: &str = "SessionAffinityConflict";
+    /// `Conflict` is True: the settings of the session affinity differ.
+    pub const SESSION_AFFINITY_CONFIG_CONFLICT: &str = "SessionAffinityConfigConflict";
+    /// `Conflict` is True: the exported labels differ.
+    pub const LABELS_CONFLICT: &str = "LabelsConflict";
+    /// `Conflict` is True: the exported annotations differ.
+    pub const ANNOTATIONS_CONFLICT: &str = "AnnotationsConflict";
+    /// `Conflict` is True: the internal traffic policy differs.
+    pub const INTERNAL_TRAFFIC_POLICY_CONFLICT: &str = "InternalTrafficPolicyConflict";
+    /// `Conflict` is True: the traffic distribution differs.
+    pub const TRAFFIC_DISTRIBUTION_CONFLICT: &str = "TrafficDistributionConflict";
+    /// `Conflict` is True: the IP families differ so that some backends may be out of reach.
+    pub const IP_FAMILY_CONFLICT: &str = "IPFamilyConflict";
+}
+
+/// On a ServiceImport (KEP-1645).
+pub mod import {
+    /// `Ready` is True.
+    pub const READY: &str = "Ready";
+    /// `Ready` is False or Unknown: not usable yet.
+    pub const PENDING: &str = "Pending";
+    /// `Ready` is False: this cluster has none of the service's IP families.
+    pub const IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
+}
+
+/// On a `Cluster` (Karmada): reasons of `Ready`.
+pub mod cluster {
+    /// True: its API answers and says that it is healthy.
+    pub const READY: &str = "ClusterReady";
+    /// False: its API answers and says that it is not healthy.
+    pub const NOT_READY: &str = "ClusterNotReady";
+    /// False: its API does not answer.
+    pub const NOT_REACHABLE: &str = "ClusterNotReachable";
+    /// False: it answers, but its version or nodes could not be read.
+    pub const STATUS_COLLECTION_FAILED: &str = "StatusCollectionFailed";
+    /// Unknown: nothing was heard of it for too long.
+    pub const STATUS_UNKNOWN: &str = "ClusterStatusUnknown";
+}
+
+/// On a `MultiClusterService` (Karmada).
+pub mod multi_cluster_service {
+    /// `ServiceApplied` is True.
+    pub const SERVICE_APPLIED_SUCCEED: &str = "ServiceAppliedSucceed";
+    /// `ServiceApplied` is False; the message names the members that lack it.
+    pub const SERVICE_APPLIED_FAILED: &str = "ServiceAppliedFailed";
+    /// `EndpointSliceDispatched` is True.
+    pub const DISPATCHED_SUCCEED: &str = "EndpointSliceDispatchedSucceed";
+    /// `EndpointSliceDispatched` is False; the message names the members that lack them.
+    pub const DISPATCHED_FAILED: &str = "EndpointSliceDispatchedFailed";
+}
