@@ -1,0 +1,168 @@
+//! The engine: takes in changes, knows which services they concern, and plans those.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::facts::{Liveness, Locality};
+use crate::memory::{Memory, MemoryUpdate, ServiceMemory};
+use crate::names::{ClusterId, ServiceKey};
+use crate::plan::{Plan, Touched};
+use crate::services::{self, Cache};
+use crate::time::Time;
+use crate::world::{Change, Reach, World};
+
+/// What holds for exports that do not say otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// What happens to endpoints whose cluster is lost.
+    pub liveness: Liveness,
+    /// Which endpoints a consumer gets.
+    pub locality: Locality,
+}
+
+/// Facts, memory, and the services whose plans may be out of date.
+#[derive(Debug, Default)]
+pub struct Engine {
+    world: World,
+    settings: Settings,
+    dirty: BTreeSet<ServiceKey>,
+    kept: BTreeMap<ServiceKey, Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    cache: Cache,
+    plan: Option<Arc<Plan>>,
+}
+
+/// Whether a change changed anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Applied {
+    /// It said what was known.
+    Unchanged,
+    /// Something is different; services that it concerns, if any, are dirty.
+    Changed,
+}
+
+/// A plan and what comes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What each cluster should hold of the service.
+    pub plan: Arc<Plan>,
+    /// What differs from the plan before.
+    pub touched: Touched,
+    /// What the hub has to persist before it hands out the plan. The engine itself remembers it already.
+    pub memory: Option<MemoryUpdate>,
+}
+
+impl Engine {
+    /// An engine that has heard from nobody. The clusters in `memory` are members until they are said to have left.
+    pub fn new(settings: Settings, memory: Memory) -> Self {
+        Self { world: World::remembering(memory), settings, ..Self::default() }
+    }
+
+    /// Takes in what happened in, or to, a cluster. What comes from a cluster that has not joined changes nothing.
+    pub fn apply(&mut self, cluster: &ClusterId, change: Change) -> Applied {
+        let leaves = change == Change::Left;
+        let before: Vec<ServiceKey> =
+            if leaves { self.all_services().cloned().collect() } else { Vec::new() };
+        match self.world.apply(cluster, change) {
+            Reach::Nobody => return Applied::Unchanged,
+            Reach::Service(key) => drop(self.dirty.insert(key)),
+            Reach::Namespace(namespace) => {
+                let from = ServiceKey::before_all_of(&namespace);
+                let held = self.world.services.range(&from..).map(|(key, _)| key);
+                let remembered = self.world.memory.range(&from..).map(|(key, _)| key);
+                let held = held.take_while(|key| key.namespace == namespace);
+                let remembered = remembered.take_while(|key| key.namespace == namespace);
+                self.dirty.extend(held.chain(remembered).cloned());
+            }
+            Reach::Exporter(id) => {
+                let held = self.world.services.iter().filter(|(_, holdings)| holdings.contains_key(&id));
+                let remembered =
+                    self.world.memory.iter().filter(|(_, memory)| memory.exports.contains_key(&id));
+                let keys = held.map(|(key, _)| key).chain(remembered.map(|(key, _)| key));
+                self.dirty.extend(keys.cloned());
+            }
+            Reach::Everybody => {
+                let all: Vec<ServiceKey> = self.all_services().cloned().collect();
+                self.dirty.extend(before);
+                self.dirty.extend(all);
+            }
+        }
+        Applied::Changed
+    }
+
+    /// Changes what holds for exports that do not say otherwise.
+    pub fn set_settings(&mut self, settings: Settings) {
+        if std::mem::replace(&mut self.settings, settings) != settings {
+            let all: Vec<ServiceKey> = self.all_services().cloned().collect();
+            self.dirty.extend(all);
+        }
+    }
+
+    /// Plans the first dirty service, if any. For a caller with other things to do in between.
+    pub fn plan_next(&mut self, now: Time) -> Option<Outcome> {
+        let key = self.dirty.first()?.clone();
+        Some(self.plan(&key, now))
+    }
+
+    /// Plans all dirty services.
+    pub fn plan_dirty(&mut self, now: Time) -> Vec<Outcome> {
+        std::iter::from_fn(|| self.plan_next(now)).collect()
+    }
+
+    /// Plans a service, dirty or not; also one never heard of, for a member that holds something of it.
+    pub fn plan(&mut self, key: &ServiceKey, now: Time) -> Outcome {
+        self.dirty.remove(key);
+        let mut kept = self.kept.remove(key).unwrap_or_default();
+        let (plan, memory) = services::plan(&self.world, &self.settings, key, &mut kept.cache, now);
+        let touched = kept.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));
+        let plan = match (&touched, kept.plan.take()) {
+            (Touched::Nothing, Some(before)) => before,
+            (Touched::Nothing | Touched::Slices(_) | Touched::Everything, _) => Arc::new(plan),
+        };
+        let update = self.remember(key, memory);
+        if self.world.memory.contains_key(key) || self.world.services.contains_key(key) {
+            kept.plan = Some(Arc::clone(&plan));
+            self.kept.insert(key.clone(), kept);
+        }
+        Outcome { plan, touched, memory: update }
+    }
+
+    /// What the engine knows.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// What holds for exports that do not say otherwise.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The last plan of a service.
+    pub fn last_plan(&self, key: &ServiceKey) -> Option<&Arc<Plan>> {
+        self.kept.get(key)?.plan.as_ref()
+    }
+
+    /// The services that wait for a plan.
+    pub fn dirty(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.dirty.iter()
+    }
+
+    fn all_services(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.world.services.keys().chain(self.world.memory.keys())
+    }
+
+    fn remember(&mut self, key: &ServiceKey, new: Option<ServiceMemory>) -> Option<MemoryUpdate> {
+        match new {
+            Some(new) if self.world.memory.get(key) == Some(&new) => None,
+            Some(new) => {
+                self.world.memory.insert(key.clone(), new.clone());
+                Some(MemoryUpdate::Put(key.clone(), new))
+            }
+            None => self.world.memory.remove(key).map(|_| MemoryUpdate::Forget(key.clone())),
+        }
+    }
+}

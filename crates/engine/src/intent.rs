@@ -1,0 +1,42 @@
+//! What is asked of the clusterset.
+//!
+//! An intent decides three things; all else is common to every kind of it: which clusters provide and consume, which
+//! Service of a consumer the endpoints are attached to, and how the slices there are called. A MultiClusterService is to be
+//! the second variant: providers and consumers from its spec, the Service's own name as target, `<provider>-<original>` as
+//! slice name; each `match` on [`Intent`] shows where it has to say so.
+
+use crate::names::{ClusterId, ServiceKey, SliceName};
+use crate::services::naming;
+use crate::world::World;
+
+/// What is asked of the clusterset, for one service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Intent {
+    /// KEP-1645: a ServiceExport offers, and every cluster with the namespace imports.
+    Export,
+}
+
+impl Intent {
+    /// How a consumer calls the slice that `source` calls `original`.
+    pub(crate) fn slice_name(self, world: &World, source: &ClusterId, original: &SliceName) -> SliceName {
+        match self {
+            Self::Export => naming::slice("imported-", source, original, &world.clusters),
+        }
+    }
+
+    /// Which Service of `consumer` the endpoints are attached to.
+    pub(crate) fn target(
+        self,
+        world: &World,
+        key: &ServiceKey,
+        consumer: &ClusterId,
+        hashed_before: bool,
+    ) -> naming::Derived {
+        match self {
+            Self::Export => match world.clusters.get(consumer) {
+                Some(cluster) => naming::derived(key, &cluster.taken, hashed_before),
+                None => naming::derived(key, &Default::default(), hashed_before),
+            },
+        }
+    }
+}
