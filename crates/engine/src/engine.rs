@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::facts::{Liveness, Locality};
+use crate::facts::Settings;
 use crate::memory::{Memory, MemoryUpdate, ServiceMemory};
 use crate::names::{ClusterId, ServiceKey};
 use crate::plan::{Plan, Touched};
@@ -11,20 +11,10 @@ use crate::services::{self, Cache};
 use crate::time::Time;
 use crate::world::{Change, Reach, World};
 
-/// What holds for exports that do not say otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Settings {
-    /// What happens to endpoints whose cluster is lost.
-    pub liveness: Liveness,
-    /// Which endpoints a consumer gets.
-    pub locality: Locality,
-}
-
 /// Facts, memory, and the services whose plans may be out of date.
 #[derive(Debug, Default)]
 pub struct Engine {
     world: World,
-    settings: Settings,
     dirty: BTreeSet<ServiceKey>,
     kept: BTreeMap<ServiceKey, Kept>,
 }
@@ -59,7 +49,7 @@ pub struct Outcome {
 impl Engine {
     /// An engine that has heard from nobody. The clusters in `memory` are members until they are said to have left.
     pub fn new(settings: Settings, memory: Memory) -> Self {
-        Self { world: World::remembering(memory), settings, ..Self::default() }
+        Self { world: World::remembering(settings, memory), ..Self::default() }
     }
 
     /// Takes in what happened in, or to, a cluster. What comes from a cluster that has not joined changes nothing.
@@ -96,7 +86,7 @@ impl Engine {
 
     /// Changes what holds for exports that do not say otherwise.
     pub fn set_settings(&mut self, settings: Settings) {
-        if std::mem::replace(&mut self.settings, settings) != settings {
+        if std::mem::replace(&mut self.world.settings, settings) != settings {
             let all: Vec<ServiceKey> = self.all_services().cloned().collect();
             self.dirty.extend(all);
         }
@@ -117,7 +107,7 @@ impl Engine {
     pub fn plan(&mut self, key: &ServiceKey, now: Time) -> Outcome {
         self.dirty.remove(key);
         let mut kept = self.kept.remove(key).unwrap_or_default();
-        let (plan, memory) = services::plan(&self.world, &self.settings, key, &mut kept.cache, now);
+        let (plan, memory) = services::plan(&self.world, key, &mut kept.cache, now);
         let touched = kept.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));
         let plan = match (&touched, kept.plan.take()) {
             (Touched::Nothing, Some(before)) => before,
@@ -134,11 +124,6 @@ impl Engine {
     /// What the engine knows.
     pub fn world(&self) -> &World {
         &self.world
-    }
-
-    /// What holds for exports that do not say otherwise.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     /// The last plan of a service.

@@ -91,13 +91,9 @@ pub fn explain(plan: &Plan, importer: &ClusterId) -> Explanation {
                     }
                     for note in &slice.notes {
                         match note {
-                            SliceNote::AddressRefused { address, why } => {
-                                candidates.push(Candidate::Refused {
-                                    source: source.clone(),
-                                    slice: slice.original.clone(),
-                                    address: *address,
-                                    why: *why,
-                                })
+                            &SliceNote::AddressRefused { address, why } => {
+                                let (source, slice) = (source.clone(), slice.original.clone());
+                                candidates.push(Candidate::Refused { source, slice, address, why });
                             }
                             SliceNote::PortRenamed { .. } | SliceNote::PortDropped { .. } => {}
                         }

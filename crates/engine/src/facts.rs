@@ -100,9 +100,9 @@ pub enum ServiceType {
     ClusterIp,
     /// NodePort: exported like ClusterIP.
     NodePort,
-    /// LoadBalancer: exported like ClusterIP.
+    /// `LoadBalancer`: exported like ClusterIP.
     LoadBalancer,
-    /// ExternalName: can't be exported.
+    /// `ExternalName`: can't be exported.
     ExternalName,
 }
 
@@ -180,6 +180,15 @@ pub enum Locality {
     Anywhere,
     /// Remote ones only while the consumer's own cluster has none that is ready.
     LocalFirst,
+}
+
+/// What holds for exports that do not say otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// What happens to endpoints whose cluster is lost.
+    pub liveness: Liveness,
+    /// Which endpoints a consumer gets.
+    pub locality: Locality,
 }
 
 /// A ServiceExport.

@@ -1,7 +1,7 @@
 //! What is asked of the clusterset.
 //!
 //! An intent decides three things; all else is common to every kind of it: which clusters provide and consume, which
-//! Service of a consumer the endpoints are attached to, and how the slices there are called. A MultiClusterService is to be
+//! Service of a consumer the endpoints are attached to, and how the slices there are called. A `MultiClusterService` is to be
 //! the second variant: providers and consumers from its spec, the Service's own name as target, `<provider>-<original>` as
 //! slice name; each `match` on [`Intent`] shows where it has to say so.
 

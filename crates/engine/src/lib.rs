@@ -12,8 +12,8 @@
 //! restarted while a member is down must not take away what came from it.
 //!
 //! ```
-//! use atoll_engine::engine::{Engine, Settings};
-//! use atoll_engine::facts::{Capabilities, NamespaceState};
+//! use atoll_engine::engine::Engine;
+//! use atoll_engine::facts::{Capabilities, NamespaceState, Settings};
 //! use atoll_engine::memory::Memory;
 //! use atoll_engine::names::{ClusterId, Namespace, ServiceKey};
 //! use atoll_engine::network::Family;

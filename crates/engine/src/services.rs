@@ -29,7 +29,6 @@ use self::merge::Merged;
 use self::naming::Derived;
 use self::recall::{Recalled, Verdicts};
 use self::sources::Sources;
-use crate::engine::Settings;
 use crate::facts::{Capabilities, NamespaceState};
 use crate::intent::Intent;
 use crate::memory::ServiceMemory;
@@ -47,13 +46,7 @@ pub struct Cache {
 }
 
 /// Plans one service; says what is to be remembered of it.
-pub fn plan(
-    world: &World,
-    settings: &Settings,
-    key: &ServiceKey,
-    cache: &mut Cache,
-    now: Time,
-) -> (Plan, Option<ServiceMemory>) {
+pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (Plan, Option<ServiceMemory>) {
     let intent = Intent::Export;
     let mut recalled = recall::recall(world, key, &mut cache.verdicts, now);
     let merged = remerge(cache, std::mem::take(&mut recalled.constituents));
@@ -79,7 +72,7 @@ pub fn plan(
                 if let (Derived::PlainTaken { .. }, Some(memory)) = (&name, &mut recalled.memory) {
                     memory.hashed_in.insert(id.clone());
                 }
-                importer::import(world, settings, merged, &mut cache.sources, id, capabilities, &name)
+                importer::import(world, merged, &mut cache.sources, id, capabilities, &name)
             }
         };
         let export = status::export(world, key, id, &recalled.invalid, merged.as_deref(), &cache.sources);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::facts::{Capabilities, Contact, ExportFact, NamespaceState, ServiceFact, SliceFact};
+use crate::facts::{Capabilities, Contact, ExportFact, NamespaceState, ServiceFact, Settings, SliceFact};
 use crate::memory::Memory;
 use crate::names::{ClusterId, Namespace, ServiceKey, SliceName};
 use crate::network::Networks;
@@ -18,6 +18,8 @@ pub struct World {
     pub services: BTreeMap<ServiceKey, BTreeMap<ClusterId, Holding>>,
     /// What is remembered.
     pub memory: Memory,
+    /// What holds for exports that do not say otherwise.
+    pub settings: Settings,
 }
 
 /// A member of the clusterset.
@@ -104,14 +106,14 @@ pub(crate) enum Reach {
 
 impl World {
     /// A world that only remembers: each cluster in memory is a member not heard from.
-    pub fn remembering(memory: Memory) -> Self {
+    pub fn remembering(settings: Settings, memory: Memory) -> Self {
         let mut clusters = BTreeMap::new();
         for service in memory.values() {
             for id in service.exports.keys().chain(&service.hashed_in) {
                 clusters.entry(id.clone()).or_insert_with(Cluster::default);
             }
         }
-        Self { clusters, services: BTreeMap::new(), memory }
+        Self { clusters, services: BTreeMap::new(), memory, settings }
     }
 
     /// The members not heard from since the hub started.

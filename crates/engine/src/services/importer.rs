@@ -8,7 +8,6 @@ use super::merge::Merged;
 use super::naming::Derived;
 use super::sources::Sources;
 use super::withdraw::{self, Probe, Verdict};
-use crate::engine::Settings;
 use crate::facts::{Capabilities, InternalTrafficPolicy, Locality, TrafficDistribution};
 use crate::names::ClusterId;
 use crate::plan::{DerivedService, Import, ImportPlan, SlicesFrom, StaleMark, Unknown, WhyNothing};
@@ -18,7 +17,6 @@ use crate::world::World;
 /// Plans the import of `merged` in the cluster `id`, where the derived Service is called `name`.
 pub fn import(
     world: &World,
-    settings: &Settings,
     merged: &Merged,
     sources: &mut Sources,
     id: &ClusterId,
@@ -56,13 +54,13 @@ pub fn import(
     if merged.spec.internal_traffic_policy == InternalTrafficPolicy::Local && own.passing == 0 {
         notes.push(ImportNote::LocalWithoutOwnEndpoints);
     }
-    let locality = merged.locality.unwrap_or(settings.locality);
+    let locality = merged.locality.unwrap_or(world.settings.locality);
     let rule = SourceRule {
         derived: derived.is_some(),
         local_only: locality == Locality::LocalFirst && own.ready > 0,
         families: &families,
     };
-    let (slices, stale) = from_each(world, settings, merged, sources, id, &rule);
+    let (slices, stale) = from_each(world, merged, sources, id, &rule);
     let import = Import {
         spec: Arc::clone(&merged.spec),
         families: if families.is_empty() { merged.families.clone() } else { families },
@@ -86,7 +84,6 @@ type FromEach = (BTreeMap<ClusterId, SlicesFrom>, BTreeMap<ClusterId, StaleMark>
 /// What the importer holds from each source. Whoever has not been heard from is listed, exporter or not: the hub can't know.
 fn from_each(
     world: &World,
-    settings: &Settings,
     merged: &Merged,
     sources: &mut Sources,
     id: &ClusterId,
@@ -109,7 +106,7 @@ fn from_each(
         };
         // Nobody probes yet, so that `Probe` keeps what is lost.
         let alive_elsewhere = if lost.is_some() { elsewhere() } else { 0 };
-        let policy = offer.liveness.unwrap_or(settings.liveness);
+        let policy = offer.liveness.unwrap_or(world.settings.liveness);
         let verdict = withdraw::judge(policy, lost, Probe::NotRun, alive_elsewhere);
         let heard = cluster.heard.is_some();
         let from = match verdict {
