@@ -78,6 +78,15 @@ fn a_liar_does_not_come_before_honest_exports_when_the_winner_goes() {
 }
 
 #[test]
+fn an_export_that_was_listed_keeps_its_age_when_it_is_edited() {
+    let mut engine =
+        engine(&[member("a").exports("http:80", 2).heard(), member("b").exports("http:81", 1).heard()]);
+    let edited = ExportFact { liveness: Some(Liveness::Withdraw), ..export(1) };
+    let _ = engine.apply(&id("b"), Change::Export(key(WEB), Some(edited)));
+    assert_eq!(import(&plan(&mut engine), "a").0.spec.ports[0].port, 81);
+}
+
+#[test]
 fn an_invalid_winner_makes_room() {
     let mut engine =
         engine(&[member("a").exports("http:80", 1).heard(), member("b").exports("http:81", 2).heard()]);
