@@ -73,7 +73,7 @@ pub fn explain(plan: &Plan, importer: &ClusterId) -> Explanation {
         Some(ImportPlan::Present { slices, .. }) => slices,
     };
     let mut candidates = Vec::new();
-    for (source, from) in slices {
+    for (source, from) in &**slices {
         let source = source.clone();
         match from {
             SlicesFrom::Nothing(why) => candidates.push(Candidate::Nothing { source, why: *why }),

@@ -24,19 +24,10 @@ impl Intent {
         }
     }
 
-    /// Which Service of `consumer` the endpoints are attached to.
-    pub(crate) fn target(
-        self,
-        world: &World,
-        key: &ServiceKey,
-        consumer: &ClusterId,
-        hashed_before: bool,
-    ) -> naming::Derived {
+    /// Which Services of a consumer the endpoints can be attached to.
+    pub(crate) fn targets(self, key: &ServiceKey) -> naming::Candidates {
         match self {
-            Self::Export => match world.clusters.get(consumer) {
-                Some(cluster) => naming::derived(key, &cluster.taken, hashed_before),
-                None => naming::derived(key, &Default::default(), hashed_before),
-            },
+            Self::Export => naming::derived(key),
         }
     }
 }

@@ -39,12 +39,12 @@ pub struct ClusterPlan {
 /// What a cluster should hold as an importer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportPlan {
-    /// Exactly this.
+    /// Exactly this. Importers that get the same share it.
     Present {
         /// The ServiceImport and the derived Service.
         import: Arc<Import>,
         /// The slices, by source. What is held from a cluster not listed here goes.
-        slices: BTreeMap<ClusterId, SlicesFrom>,
+        slices: Arc<BTreeMap<ClusterId, SlicesFrom>>,
     },
     /// Nothing.
     Absent(WhyAbsent),
@@ -230,44 +230,62 @@ pub enum Touched {
 impl Plan {
     /// What has to be looked at by somebody who has carried out `before`.
     pub fn touched_since(&self, before: &Self) -> Touched {
-        let mut slices = BTreeSet::new();
-        let mut compared: Vec<[*const [Arc<Slice>]; 2]> = Vec::new();
         if !self.clusters.keys().eq(before.clusters.keys()) || self.intent != before.intent {
             return Touched::Everything;
         }
+        let mut slices = BTreeSet::new();
+        let mut last = None; // Importers share what they get: compare it once.
         for (new, old) in self.clusters.values().zip(before.clusters.values()) {
             if new.export != old.export {
                 return Touched::Everything;
             }
             match (&new.import, &old.import) {
                 (
-                    ImportPlan::Present { import: new, slices: new_slices },
-                    ImportPlan::Present { import: old, slices: old_slices },
-                ) if new == old && new_slices.keys().eq(old_slices.keys()) => {
-                    for (new, old) in new_slices.values().zip(old_slices.values()) {
-                        match (new, old) {
-                            (SlicesFrom::Exactly(new, why), SlicesFrom::Exactly(old, was)) if why == was => {
-                                let pair = [Arc::as_ptr(new), Arc::as_ptr(old)];
-                                if !Arc::ptr_eq(new, old) && !compared.contains(&pair) {
-                                    compared.push(pair);
-                                    differing(new, old, &mut slices);
-                                }
-                            }
-                            _ if new == old => {}
-                            _ => return Touched::Everything,
-                        }
+                    ImportPlan::Present { import, slices: from },
+                    ImportPlan::Present { import: old_import, slices: old_from },
+                ) => {
+                    let these = [import, old_import].map(Arc::as_ptr);
+                    let those = [from, old_from].map(Arc::as_ptr);
+                    if last == Some((these, those)) {
+                        continue;
+                    }
+                    last = Some((these, those));
+                    if import != old_import || !differing(from, old_from, &mut slices) {
+                        return Touched::Everything;
                     }
                 }
                 (new, old) if new == old => {}
-                _ => return Touched::Everything,
+                (
+                    ImportPlan::Present { .. } | ImportPlan::Absent(_) | ImportPlan::Untouched(_),
+                    ImportPlan::Present { .. } | ImportPlan::Absent(_) | ImportPlan::Untouched(_),
+                ) => return Touched::Everything,
             }
         }
         if slices.is_empty() { Touched::Nothing } else { Touched::Slices(slices) }
     }
 }
 
+/// Notes the slices that differ; false if more than slices does.
+fn differing(
+    new: &BTreeMap<ClusterId, SlicesFrom>,
+    old: &BTreeMap<ClusterId, SlicesFrom>,
+    into: &mut BTreeSet<(ClusterId, SliceName)>,
+) -> bool {
+    new.len() == old.len()
+        && new.iter().zip(old).all(|((source, new), (old_source, old))| match (new, old) {
+            _ if source != old_source => false,
+            (SlicesFrom::Exactly(new, why), SlicesFrom::Exactly(old, was)) => {
+                if !Arc::ptr_eq(new, old) {
+                    compare(new, old, into);
+                }
+                why == was
+            }
+            (new, old) => new == old,
+        })
+}
+
 /// Notes the slices that are in one list only, or differ. Both lists are sorted by original name.
-fn differing(new: &[Arc<Slice>], old: &[Arc<Slice>], into: &mut BTreeSet<(ClusterId, SliceName)>) {
+fn compare(new: &[Arc<Slice>], old: &[Arc<Slice>], into: &mut BTreeSet<(ClusterId, SliceName)>) {
     let find = |list: &[Arc<Slice>], name: &SliceName| {
         list.binary_search_by(|slice| slice.original.cmp(name)).ok().map(|at| Arc::clone(&list[at]))
     };

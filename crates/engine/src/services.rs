@@ -56,7 +56,9 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
     }
     let merged = merged.map(|(merged, _)| merged);
 
+    let targets = intent.targets(key);
     let mut clusters = BTreeMap::new();
+    let mut shared: Vec<(&Capabilities, Derived, ImportPlan)> = Vec::new();
     for (id, cluster) in &world.clusters {
         let import = match place(key, cluster, &recalled, merged.as_deref()) {
             Place::Left(why) => ImportPlan::Untouched(why),
@@ -68,11 +70,24 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
             }
             Place::Imports(capabilities, merged) => {
                 let hashed_before = recalled.memory.as_ref().is_some_and(|m| m.hashed_in.contains(id));
-                let name = intent.target(world, key, id, hashed_before);
+                let name = targets.choose(&cluster.taken, hashed_before);
                 if let (Derived::PlainTaken { .. }, Some(memory)) = (&name, &mut recalled.memory) {
                     memory.hashed_in.insert(id.clone());
                 }
-                importer::import(world, merged, &mut cache.sources, id, capabilities, &name)
+                // Those that export nothing of it, can do the same and use the same name get the same.
+                let exports = merged.clusters.contains(id);
+                let same = shared.iter().find(|(c, n, _)| !exports && *c == capabilities && *n == name);
+                match same {
+                    Some((_, _, plan)) => plan.clone(),
+                    None => {
+                        let plan =
+                            importer::import(world, merged, &mut cache.sources, id, capabilities, &name);
+                        if !exports {
+                            shared.push((capabilities, name, plan.clone()));
+                        }
+                        plan
+                    }
+                }
             }
         };
         let export = status::export(world, key, id, &recalled.invalid, merged.as_deref(), &cache.sources);

@@ -70,7 +70,7 @@ pub fn import(
         notes,
         stale,
     };
-    ImportPlan::Present { import: Arc::new(import), slices }
+    ImportPlan::Present { import: Arc::new(import), slices: Arc::new(slices) }
 }
 
 struct SourceRule<'a> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::names::{ClusterId, ServiceKey, ServiceName, SliceName};
+use crate::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use crate::world::Cluster;
 
 /// The name of a derived Service in one importer.
@@ -29,27 +29,41 @@ pub enum Derived {
     },
 }
 
-/// Names the derived Service of `key` where the Services `taken` are somebody else's. `hashed_before` keeps the hashed name
-/// after the plain one has become free: the IP is worth more than the name.
-pub fn derived(key: &ServiceKey, taken: &BTreeSet<ServiceKey>, hashed_before: bool) -> Derived {
-    let is_taken = |name: &ServiceName| {
-        taken.contains(&ServiceKey { namespace: key.namespace.clone(), name: name.clone() })
-    };
-    let hashed = checked(ServiceName::parse(format!("derived-{}", hash(&[key.name.as_str()]))));
-    let Ok(plain) = ServiceName::parse(format!("derived-{}", key.name)) else {
-        let plain = hashed.clone();
-        return if is_taken(&hashed) {
-            Derived::BothTaken { hashed, plain }
-        } else {
-            Derived::TooLong(hashed)
+/// The names that a derived Service can have.
+#[derive(Debug, Clone)]
+pub struct Candidates {
+    namespace: Namespace,
+    plain: Option<ServiceName>,
+    hashed: ServiceName,
+}
+
+/// The names for the derived Service of `key`: the plain one if it fits, and the hashed one.
+pub fn derived(key: &ServiceKey) -> Candidates {
+    Candidates {
+        namespace: key.namespace.clone(),
+        plain: ServiceName::parse(format!("derived-{}", key.name)).ok(),
+        hashed: checked(ServiceName::parse(format!("derived-{}", hash(&[key.name.as_str()])))),
+    }
+}
+
+impl Candidates {
+    /// Chooses the name where the Services `taken` are somebody else's. `hashed_before` keeps the hashed name after the plain
+    /// one has become free: the IP is worth more than the name.
+    pub fn choose(&self, taken: &BTreeSet<ServiceKey>, hashed_before: bool) -> Derived {
+        let is_taken = |name: &ServiceName| {
+            let key = || ServiceKey { namespace: self.namespace.clone(), name: name.clone() };
+            !taken.is_empty() && taken.contains(&key())
         };
-    };
-    if !hashed_before && !is_taken(&plain) {
-        Derived::Plain(plain)
-    } else if is_taken(&hashed) {
-        Derived::BothTaken { hashed, plain }
-    } else {
-        Derived::PlainTaken { hashed, plain }
+        let hashed = || self.hashed.clone();
+        match &self.plain {
+            Some(plain) if !hashed_before && !is_taken(plain) => Derived::Plain(plain.clone()),
+            Some(plain) if is_taken(&self.hashed) => {
+                Derived::BothTaken { hashed: hashed(), plain: plain.clone() }
+            }
+            Some(plain) => Derived::PlainTaken { hashed: hashed(), plain: plain.clone() },
+            None if is_taken(&self.hashed) => Derived::BothTaken { hashed: hashed(), plain: hashed() },
+            None => Derived::TooLong(hashed()),
+        }
     }
 }
 
@@ -160,13 +174,13 @@ mod tests {
                 Derived::BothTaken { hashed: hashed.clone(), plain: plain.clone() },
             ),
         ] {
-            assert_eq!(derived(&key, &taken, before), want, "{taken:?} {before}");
+            assert_eq!(derived(&key).choose(&taken, before), want, "{taken:?} {before}");
         }
         let fits = ServiceKey::parse("shop", &"w".repeat(55)).unwrap();
-        assert!(matches!(derived(&fits, &BTreeSet::new(), false), Derived::Plain(_)));
+        assert!(matches!(derived(&fits).choose(&BTreeSet::new(), false), Derived::Plain(_)));
         let long = ServiceKey::parse("shop", &"w".repeat(56)).unwrap();
         assert!(
-            matches!(derived(&long, &BTreeSet::new(), false), Derived::TooLong(name) if name.as_str().len() == 18)
+            matches!(derived(&long).choose(&BTreeSet::new(), false), Derived::TooLong(name) if name.as_str().len() == 18)
         );
     }
 }

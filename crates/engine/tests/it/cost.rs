@@ -48,6 +48,8 @@ fn importers_share_slices_and_what_did_not_change_keeps_its_address() {
         other => panic!("{other:?}"),
     };
     assert!(Arc::ptr_eq(&list(&after, "c0"), &list(&after, "c199")));
+    assert!(std::ptr::eq(import(&after, "c0").0, import(&after, "c199").0));
+    assert!(!std::ptr::eq(import(&after, "c0").0, import(&after, "paris").0));
     let (was, is) = (slices(&before, "c0", "paris"), slices(&after, "c0", "paris"));
     assert!(!Arc::ptr_eq(&was[0], &is[0]) && Arc::ptr_eq(&was[1], &is[1]));
     assert!(Arc::ptr_eq(&import(&before, "c7").0.spec, &import(&after, "c7").0.spec));

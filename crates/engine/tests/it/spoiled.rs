@@ -32,7 +32,7 @@ fn world() -> (Engine, Plan) {
 
 fn imported<'a>(plan: &'a mut Plan, at: &str) -> (&'a mut Import, &'a mut BTreeMap<ClusterId, SlicesFrom>) {
     match &mut plan.clusters.get_mut(&id(at)).unwrap().import {
-        ImportPlan::Present { import, slices } => (Arc::make_mut(import), slices),
+        ImportPlan::Present { import, slices } => (Arc::make_mut(import), Arc::make_mut(slices)),
         other => panic!("{other:?}"),
     }
 }
