@@ -16,11 +16,11 @@ use crate::world::{Change, Reach, World};
 pub struct Engine {
     world: World,
     dirty: BTreeSet<ServiceKey>,
-    kept: BTreeMap<ServiceKey, Kept>,
+    last: BTreeMap<ServiceKey, Last>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Last {
     cache: Cache,
     plan: Option<Arc<Plan>>,
 }
@@ -106,17 +106,17 @@ impl Engine {
     /// Plans a service, dirty or not; also one never heard of, for a member that holds something of it.
     pub fn plan(&mut self, key: &ServiceKey, now: Time) -> Outcome {
         self.dirty.remove(key);
-        let mut kept = self.kept.remove(key).unwrap_or_default();
-        let (plan, memory) = services::plan(&self.world, key, &mut kept.cache, now);
-        let touched = kept.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));
-        let plan = match (&touched, kept.plan.take()) {
+        let mut last = self.last.remove(key).unwrap_or_default();
+        let (plan, memory) = services::plan(&self.world, key, &mut last.cache, now);
+        let touched = last.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));
+        let plan = match (&touched, last.plan.take()) {
             (Touched::Nothing, Some(before)) => before,
             (Touched::Nothing | Touched::Slices(_) | Touched::Everything, _) => Arc::new(plan),
         };
         let update = self.remember(key, memory);
         if self.world.memory.contains_key(key) || self.world.services.contains_key(key) {
-            kept.plan = Some(Arc::clone(&plan));
-            self.kept.insert(key.clone(), kept);
+            last.plan = Some(Arc::clone(&plan));
+            self.last.insert(key.clone(), last);
         }
         Outcome { plan, touched, memory: update }
     }
@@ -128,7 +128,7 @@ impl Engine {
 
     /// The last plan of a service.
     pub fn last_plan(&self, key: &ServiceKey) -> Option<&Arc<Plan>> {
-        self.kept.get(key)?.plan.as_ref()
+        self.last.get(key)?.plan.as_ref()
     }
 
     /// The services that wait for a plan.

@@ -1,9 +1,9 @@
 //! What is asked of the clusterset.
 //!
-//! An intent decides three things; all else is common to every kind of it: which clusters provide and consume, which
-//! Service of a consumer the endpoints are attached to, and how the slices there are called. A `MultiClusterService` is to be
-//! the second variant: providers and consumers from its spec, the Service's own name as target, `<provider>-<original>` as
-//! slice name; each `match` on [`Intent`] shows where it has to say so.
+//! An intent decides four things; all else is common to every kind of it: who provides ([`crate::services::recall`]), who
+//! consumes ([`crate::services::plan`], in its last step), which Service of a consumer the endpoints are attached to, and how the
+//! slices there are called. A `MultiClusterService` is to be the second variant: providers and consumers from its spec, the
+//! Service's own name as target, `<provider>-<original>` as slice name; each `match` on [`Intent`] shows where it has to say so.
 
 use crate::names::{ClusterId, ServiceKey, SliceName};
 use crate::services::naming;

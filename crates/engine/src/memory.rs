@@ -15,7 +15,7 @@ use crate::names::{ClusterId, ServiceKey, Uid};
 use crate::network::Family;
 use crate::time::Time;
 
-/// All that is remembered, by service.
+/// All that is remembered, by service. Each service is persisted on its own.
 pub type Memory = BTreeMap<ServiceKey, ServiceMemory>;
 
 /// What is remembered of one service. With no exports it is a tombstone: we know that nobody exports it, which is more than

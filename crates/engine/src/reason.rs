@@ -104,6 +104,8 @@ pub enum WhyKeyRefused {
     Reserved,
     /// Kubernetes would refuse it.
     Malformed,
+    /// With it, there would be more than an object may carry.
+    TooMuch,
 }
 
 /// Whether an export is ready. `Exported` when the endpoints are pushed to the importers.

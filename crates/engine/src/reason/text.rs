@@ -93,6 +93,7 @@ pub fn export_message(ready: &ExportReady, refused_keys: &[KeyRefused]) -> Strin
         let why = match why {
             WhyKeyRefused::Reserved => "its prefix is reserved",
             WhyKeyRefused::Malformed => "Kubernetes would not accept it",
+            WhyKeyRefused::TooMuch => "together they are too much for one object",
         };
         text.push_str(&format!(" Exported label or annotation {key:?} is left out: {why}."));
     }

@@ -8,6 +8,8 @@ use crate::names::syntax;
 use crate::reason::{KeyRefused, WhyKeyRefused};
 
 const RESERVED: [&str; 3] = ["kubernetes.io", "k8s.io", "atoll.dev"];
+/// An object carries 256 KiB of annotations; some of it is for our own.
+const LIMIT: usize = 240 * 1024;
 
 /// Which of the two the pairs are; a label's value has a syntax, an annotation's has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,7 @@ pub enum Kind {
 pub fn sift(pairs: &Pairs, kind: Kind) -> (Pairs, Vec<KeyRefused>) {
     let mut travel = Pairs::new();
     let mut refused = Vec::new();
+    let mut size = 0;
     for (key, value) in pairs {
         let well_formed = syntax::is_qualified_name(key)
             && match kind {
@@ -32,7 +35,10 @@ pub fn sift(pairs: &Pairs, kind: Kind) -> (Pairs, Vec<KeyRefused>) {
             refused.push(KeyRefused { key: Arc::clone(key), why: WhyKeyRefused::Malformed });
         } else if is_reserved(key) {
             refused.push(KeyRefused { key: Arc::clone(key), why: WhyKeyRefused::Reserved });
+        } else if size + key.len() + value.len() > LIMIT {
+            refused.push(KeyRefused { key: Arc::clone(key), why: WhyKeyRefused::TooMuch });
         } else {
+            size += key.len() + value.len();
             travel.insert(Arc::clone(key), Arc::clone(value));
         }
     }
@@ -51,6 +57,15 @@ pub fn is_reserved(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_much_for_one_object_stays_behind() {
+        let long: Arc<str> = "x".repeat(LIMIT / 2).into();
+        let pairs: Pairs = ["a", "b", "c"].map(|key| (key.into(), Arc::clone(&long))).into();
+        let (travel, refused) = sift(&pairs, Kind::Annotation);
+        assert_eq!(travel.len(), 1);
+        assert!(refused.iter().all(|r| r.why == WhyKeyRefused::TooMuch) && refused.len() == 2);
+    }
 
     #[test]
     fn reserved_and_malformed_keys_stay_behind() {

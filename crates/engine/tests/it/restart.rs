@@ -3,8 +3,8 @@
 use atoll_engine::engine::Engine;
 use atoll_engine::facts::*;
 use atoll_engine::memory::Memory;
-use atoll_engine::plan::{ImportPlan, SlicesFrom, StaleMark, Unknown, WhyAbsent, WhyUntouched};
-use atoll_engine::reason::Kept;
+use atoll_engine::plan::{ImportPlan, SlicesFrom, StaleMark, Unknown, WhyAbsent, WhyNothing, WhyUntouched};
+use atoll_engine::reason::{Kept, Withdrawn};
 use atoll_engine::time::Time;
 use atoll_engine::world::Change;
 
@@ -120,4 +120,18 @@ fn what_an_unheard_cluster_may_have_exported_is_kept_even_if_nobody_remembers() 
     let mut engine = engine(&[member("paris"), tokyo()]);
     let plan = plan(&mut engine);
     assert_eq!(import(&plan, "tokyo").1[&id("paris")], SlicesFrom::KeepWhatIsThere(Unknown::NotHeard));
+}
+
+#[test]
+fn a_policy_that_withdraws_is_remembered_over_a_restart() {
+    let gone = ExportFact { liveness: Some(Liveness::Withdraw), ..export(1) };
+    let mut first = engine(&[member("paris").exports_as(service(&[("http", 80)]), gone).heard(), tokyo()]);
+    plan(&mut first);
+    let mut second = restarted(&first);
+    tell(&mut second, &[tokyo()]);
+    let from = |engine: &mut Engine| import(&plan(engine), "tokyo").1[&id("paris")].clone();
+    assert_eq!(from(&mut second), SlicesFrom::KeepWhatIsThere(Unknown::NotHeard));
+    let _ = second.apply(&id("paris"), Change::Contact(Contact::Lost { since: NOW }));
+    let why = WhyNothing::Withdrawn(Withdrawn::LeaseEnded { at: NOW });
+    assert_eq!(from(&mut second), SlicesFrom::Nothing(why));
 }
