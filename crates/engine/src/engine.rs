@@ -1,0 +1,153 @@
+//! The engine: takes in changes, knows which services they concern, and plans those.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::facts::Settings;
+use crate::memory::{Memory, MemoryUpdate, ServiceMemory};
+use crate::names::{ClusterId, ServiceKey};
+use crate::plan::{Plan, Touched};
+use crate::services::{self, Cache};
+use crate::time::Time;
+use crate::world::{Change, Reach, World};
+
+/// Facts, memory, and the services whose plans may be out of date.
+#[derive(Debug, Default)]
+pub struct Engine {
+    world: World,
+    dirty: BTreeSet<ServiceKey>,
+    last: BTreeMap<ServiceKey, Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    cache: Cache,
+    plan: Option<Arc<Plan>>,
+}
+
+/// Whether a change changed anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Applied {
+    /// It said what was known.
+    Unchanged,
+    /// Something is different; services that it concerns, if any, are dirty.
+    Changed,
+}
+
+/// A plan and what comes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What each cluster should hold of the service.
+    pub plan: Arc<Plan>,
+    /// What differs from the plan before.
+    pub touched: Touched,
+    /// What the hub has to persist before it hands out the plan. The engine itself remembers it already.
+    pub memory: Option<MemoryUpdate>,
+}
+
+impl Engine {
+    /// An engine that has heard from nobody. The clusters in `memory` are members until they are said to have left.
+    pub fn new(settings: Settings, memory: Memory) -> Self {
+        Self { world: World::remembering(settings, memory), ..Self::default() }
+    }
+
+    /// Takes in what happened in, or to, a cluster. What comes from a cluster that has not joined changes nothing.
+    pub fn apply(&mut self, cluster: &ClusterId, change: Change) -> Applied {
+        let leaves = change == Change::Left;
+        let before: Vec<ServiceKey> =
+            if leaves { self.all_services().cloned().collect() } else { Vec::new() };
+        match self.world.apply(cluster, change) {
+            Reach::Nobody => return Applied::Unchanged,
+            Reach::Service(key) => drop(self.dirty.insert(key)),
+            Reach::Namespace(namespace) => {
+                let from = ServiceKey::before_all_of(&namespace);
+                let held = self.world.services.range(&from..).map(|(key, _)| key);
+                let remembered = self.world.memory.range(&from..).map(|(key, _)| key);
+                let held = held.take_while(|key| key.namespace == namespace);
+                let remembered = remembered.take_while(|key| key.namespace == namespace);
+                self.dirty.extend(held.chain(remembered).cloned());
+            }
+            Reach::Exporter(id) => {
+                let held = self.world.services.iter().filter(|(_, holdings)| holdings.contains_key(&id));
+                let remembered =
+                    self.world.memory.iter().filter(|(_, memory)| memory.exports.contains_key(&id));
+                let keys = held.map(|(key, _)| key).chain(remembered.map(|(key, _)| key));
+                self.dirty.extend(keys.cloned());
+            }
+            Reach::Everybody => {
+                let all: Vec<ServiceKey> = self.all_services().cloned().collect();
+                self.dirty.extend(before);
+                self.dirty.extend(all);
+            }
+        }
+        Applied::Changed
+    }
+
+    /// Changes what holds for exports that do not say otherwise.
+    pub fn set_settings(&mut self, settings: Settings) {
+        if std::mem::replace(&mut self.world.settings, settings) != settings {
+            let all: Vec<ServiceKey> = self.all_services().cloned().collect();
+            self.dirty.extend(all);
+        }
+    }
+
+    /// Plans the first dirty service, if any. For a caller with other things to do in between.
+    pub fn plan_next(&mut self, now: Time) -> Option<Outcome> {
+        let key = self.dirty.first()?.clone();
+        Some(self.plan(&key, now))
+    }
+
+    /// Plans all dirty services.
+    pub fn plan_dirty(&mut self, now: Time) -> Vec<Outcome> {
+        std::iter::from_fn(|| self.plan_next(now)).collect()
+    }
+
+    /// Plans a service, dirty or not; also one never heard of, for a member that holds something of it.
+    pub fn plan(&mut self, key: &ServiceKey, now: Time) -> Outcome {
+        self.dirty.remove(key);
+        let mut last = self.last.remove(key).unwrap_or_default();
+        let (plan, memory) = services::plan(&self.world, key, &mut last.cache, now);
+        let touched = last.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));
+        let plan = match (&touched, last.plan.take()) {
+            (Touched::Nothing, Some(before)) => before,
+            (Touched::Nothing | Touched::Slices(_) | Touched::Everything, _) => Arc::new(plan),
+        };
+        let update = self.remember(key, memory);
+        if self.world.memory.contains_key(key) || self.world.services.contains_key(key) {
+            last.plan = Some(Arc::clone(&plan));
+            self.last.insert(key.clone(), last);
+        }
+        Outcome { plan, touched, memory: update }
+    }
+
+    /// What the engine knows.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The last plan of a service.
+    pub fn last_plan(&self, key: &ServiceKey) -> Option<&Arc<Plan>> {
+        self.last.get(key)?.plan.as_ref()
+    }
+
+    /// The services that wait for a plan.
+    pub fn dirty(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.dirty.iter()
+    }
+
+    fn all_services(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.world.services.keys().chain(self.world.memory.keys())
+    }
+
+    fn remember(&mut self, key: &ServiceKey, new: Option<ServiceMemory>) -> Option<MemoryUpdate> {
+        match new {
+            Some(new) if self.world.memory.get(key) == Some(&new) => None,
+            Some(new) => {
+                self.world.memory.insert(key.clone(), new.clone());
+                Some(MemoryUpdate::Put(key.clone(), new))
+            }
+            None => self.world.memory.remove(key).map(|_| MemoryUpdate::Forget(key.clone())),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Address families, ranges, and the rule for addresses that may enter another cluster.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+
+/// An address family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// As Kubernetes spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+}
+
+/// A range of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cidr {
+    base: IpAddr,
+    length: u8,
+}
+
+/// A range whose prefix is longer than its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a prefix of {length} bits is too long for {base}")]
+pub struct BadCidr {
+    /// The address given.
+    pub base: IpAddr,
+    /// The prefix length given.
+    pub length: u8,
+}
+
+impl Cidr {
+    /// The range of all addresses that share the first `length` bits with `base`.
+    pub fn new(base: IpAddr, length: u8) -> Result<Self, BadCidr> {
+        let longest = if base.is_ipv4() { 32 } else { 128 };
+        if length > longest { Err(BadCidr { base, length }) } else { Ok(Self { base, length }) }
+    }
+
+    /// Whether the range holds the address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.base, address) {
+            (IpAddr::V4(base), IpAddr::V4(address)) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
+                u32::from(base) & mask == u32::from(address) & mask
+            }
+            (IpAddr::V6(base), IpAddr::V6(address)) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
+                u128::from(base) & mask == u128::from(address) & mask
+            }
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        }
+    }
+}
+
+/// Where a cluster's endpoints may be.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Networks {
+    /// The operator's word: ranges that pass whatever they are (the sandbox declares its part of 127.0.0.0/8).
+    pub declared: Vec<Cidr>,
+    /// The operator's word: the pod networks. When there are any, only they, the nodes and `declared` pass.
+    pub pods: Vec<Cidr>,
+    /// The cluster's word: the addresses of its nodes, for pods on the host network.
+    pub nodes: BTreeSet<IpAddr>,
+}
+
+/// Why an address may not enter another cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AddressRefused {
+    /// It would reach the consumer's own host.
+    Loopback,
+    /// It would reach the consumer's own link.
+    LinkLocal,
+    /// It is no address of anything.
+    Unspecified,
+    /// It would reach many.
+    Multicast,
+    /// It is where clouds answer with credentials.
+    Metadata,
+    /// Pod networks are declared, and it is in none of them, nor a node's.
+    OutsideDeclaredNetworks,
+    /// It is not of its slice's family.
+    WrongFamily,
+}
+
+const METADATA: [IpAddr; 2] = [
+    IpAddr::V4(std::net::Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+impl Networks {
+    /// May traffic of other clusters be pointed at this address, on this cluster's word?
+    pub fn judge(&self, address: IpAddr, family: Family) -> Result<(), AddressRefused> {
+        if Family::of(address) != family {
+            return Err(AddressRefused::WrongFamily);
+        }
+        let address = address.to_canonical(); // ::ffff:127.0.0.1 is loopback too
+        let within = |ranges: &[Cidr]| ranges.iter().any(|range| range.contains(address));
+        if within(&self.declared) {
+            return Ok(());
+        }
+        let (link_local, broadcast) = match address {
+            IpAddr::V4(v4) => (v4.is_link_local(), v4.is_broadcast()),
+            IpAddr::V6(v6) => (v6.is_unicast_link_local(), false),
+        };
+        let this_network = matches!(address, IpAddr::V4(v4) if v4.octets()[0] == 0);
+        if address.is_unspecified() || this_network {
+            Err(AddressRefused::Unspecified)
+        } else if address.is_loopback() {
+            Err(AddressRefused::Loopback)
+        } else if link_local {
+            Err(AddressRefused::LinkLocal)
+        } else if address.is_multicast() || broadcast {
+            Err(AddressRefused::Multicast)
+        } else if METADATA.contains(&address) {
+            Err(AddressRefused::Metadata)
+        } else if !self.pods.is_empty() && !within(&self.pods) && !self.nodes.contains(&address) {
+            Err(AddressRefused::OutsideDeclaredNetworks)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cidr(base: &str, length: u8) -> Cidr {
+        Cidr::new(base.parse().unwrap(), length).unwrap()
+    }
+
+    #[test]
+    fn only_addresses_that_lead_to_the_source_pass() {
+        use AddressRefused::*;
+        let open = Networks::default();
+        let sandbox = Networks { declared: vec![cidr("127.8.0.0", 16)], ..Networks::default() };
+        let strict = Networks {
+            pods: vec![cidr("10.1.0.0", 16), cidr("fd01::", 64)],
+            nodes: ["192.168.0.4".parse().unwrap()].into(),
+            ..Networks::default()
+        };
+        for (networks, address, want) in [
+            (&open, "10.1.2.3", Ok(())),
+            (&open, "127.0.0.1", Err(Loopback)),
+            (&open, "::1", Err(Loopback)),
+            (&open, "::ffff:127.0.0.1", Err(Loopback)),
+            (&open, "169.254.169.254", Err(LinkLocal)),
+            (&open, "fe80::1", Err(LinkLocal)),
+            (&open, "0.0.0.0", Err(Unspecified)),
+            (&open, "0.1.2.3", Err(Unspecified)),
+            (&open, "::", Err(Unspecified)),
+            (&open, "224.0.0.1", Err(Multicast)),
+            (&open, "ff02::1", Err(Multicast)),
+            (&open, "255.255.255.255", Err(Multicast)),
+            (&open, "fd00:ec2::254", Err(Metadata)),
+            (&sandbox, "127.8.3.4", Ok(())),
+            (&sandbox, "127.9.3.4", Err(Loopback)),
+            (&strict, "10.1.2.3", Ok(())),
+            (&strict, "192.168.0.4", Ok(())),
+            (&strict, "192.168.0.5", Err(OutsideDeclaredNetworks)),
+            (&strict, "fd01::9", Ok(())),
+            (&strict, "fd02::9", Err(OutsideDeclaredNetworks)),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(networks.judge(address, Family::of(address)), want, "{address}");
+        }
+        assert_eq!(open.judge("10.0.0.1".parse().unwrap(), Family::V6), Err(WrongFamily));
+    }
+
+    #[test]
+    fn a_range_holds_what_shares_its_prefix() {
+        assert!(cidr("0.0.0.0", 0).contains("9.9.9.9".parse().unwrap()));
+        assert!(!cidr("0.0.0.0", 0).contains("::1".parse().unwrap()));
+        assert!(cidr("10.0.0.7", 32).contains("10.0.0.7".parse().unwrap()));
+        assert!(Cidr::new("10.0.0.7".parse().unwrap(), 33).is_err());
+    }
+}

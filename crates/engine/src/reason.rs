@@ -1,0 +1,260 @@
+//! Why: each outcome carries the fact that decided it. Prose is made in [`text`] only.
+
+pub mod text;
+
+use std::sync::Arc;
+
+use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
+use crate::names::{ClusterId, PortName, ServiceName};
+use crate::network::{AddressRefused, Family};
+use crate::time::Time;
+
+/// Why an export is not a constituent of its service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invalid {
+    /// There is no Service of its name.
+    NoService,
+    /// The Service only names something outside.
+    ExternalName,
+    /// A multi-cluster controller made the Service: exporting it would loop.
+    DerivedService,
+    /// `default/kubernetes` is each cluster's own.
+    KubernetesApi,
+}
+
+impl Invalid {
+    /// The reason of `Valid=False`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoService => "NoService",
+            Self::ExternalName | Self::DerivedService | Self::KubernetesApi => "InvalidServiceType",
+        }
+    }
+}
+
+/// A field on which the exports of a service disagree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The field, and what is used.
+    pub about: Disputed,
+    /// Whose word counts.
+    pub winner: ClusterId,
+    /// How many clusters say otherwise.
+    pub disagree: usize,
+    /// How many clusters export the service.
+    pub of: usize,
+}
+
+/// What exports can disagree on, with the value in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Disputed {
+    /// The ports; their union is used.
+    Ports,
+    /// Headlessness.
+    Type {
+        /// Whether the import is headless.
+        headless: bool,
+    },
+    /// Session affinity.
+    SessionAffinity(SessionAffinity),
+    /// Its timeout.
+    SessionAffinityConfig(Option<u32>),
+    /// Exported labels.
+    Labels,
+    /// Exported annotations.
+    Annotations,
+    /// Internal traffic policy.
+    InternalTrafficPolicy(InternalTrafficPolicy),
+    /// Traffic distribution.
+    TrafficDistribution(Option<TrafficDistribution>),
+    /// IP families, when no family is common to all.
+    IpFamilies(Vec<Family>),
+}
+
+impl Disputed {
+    /// The reason of `Conflict=True`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Ports => "PortConflict",
+            Self::Type { .. } => "TypeConflict",
+            Self::SessionAffinity(_) => "SessionAffinityConflict",
+            Self::SessionAffinityConfig(_) => "SessionAffinityConfigConflict",
+            Self::Labels => "LabelsConflict",
+            Self::Annotations => "AnnotationsConflict",
+            Self::InternalTrafficPolicy(_) => "InternalTrafficPolicyConflict",
+            Self::TrafficDistribution(_) => "TrafficDistributionConflict",
+            Self::IpFamilies(_) => "IPFamilyConflict",
+        }
+    }
+}
+
+/// Why an exported label or annotation does not travel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRefused {
+    /// The key.
+    pub key: Arc<str>,
+    /// What is wrong with it.
+    pub why: WhyKeyRefused,
+}
+
+/// What is wrong with a label or annotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyKeyRefused {
+    /// Its prefix belongs to Kubernetes or to us.
+    Reserved,
+    /// Kubernetes would refuse it.
+    Malformed,
+    /// With it, there would be more than an object may carry.
+    TooMuch,
+}
+
+/// Whether an export is ready. `Exported` when the endpoints are pushed to the importers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExportReady {
+    /// Importers get its endpoints.
+    Exported {
+        /// An example of an endpoint that they do not get.
+        refused: Option<AddressRefused>,
+    },
+    /// The Service is awaited.
+    Pending(Invalid),
+    /// It can't be exported.
+    Failed(ExportFailed),
+}
+
+/// Why an export can't work as things are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFailed {
+    /// Such a Service is never exported.
+    Invalid(Invalid),
+    /// It has endpoints, and every one of them was refused.
+    AllEndpointsRefused(AddressRefused),
+}
+
+impl ExportReady {
+    /// The reason of `Ready`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Exported { .. } => "Exported",
+            Self::Pending(_) => "Pending",
+            Self::Failed(_) => "Failed",
+        }
+    }
+}
+
+/// Whether an import can be ready; the member adds whether it holds the IP yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImportReady {
+    /// Nothing stands in the way.
+    Ready,
+    /// The cluster supports none of the service's families.
+    IpFamilyNotSupported {
+        /// The service's families.
+        wanted: Vec<Family>,
+    },
+    /// A Service that is not ours has the name, and the hashed one as well.
+    NamesTaken {
+        /// The plain name.
+        plain: ServiceName,
+        /// The hashed name.
+        hashed: ServiceName,
+    },
+}
+
+impl ImportReady {
+    /// The reason of `Ready`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::IpFamilyNotSupported { .. } => "IPFamilyNotSupported",
+            Self::NamesTaken { .. } => "Pending",
+        }
+    }
+}
+
+/// Something that a user of an import should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImportNote {
+    /// `internalTrafficPolicy: Local`, and no endpoint of its own: nothing answers here.
+    LocalWithoutOwnEndpoints,
+    /// The plain name of the derived Service belongs to somebody else's.
+    PlainNameTaken {
+        /// That name.
+        plain: ServiceName,
+    },
+    /// Some families are left out here.
+    FamiliesLeftOut(Vec<Family>),
+    /// The cluster's API does not know the service's traffic distribution.
+    TrafficDistributionLeftOut(TrafficDistribution),
+}
+
+/// Why a source's slices stay as they are planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Its cluster is there.
+    Alive,
+    /// Its cluster is lost; the policy retains.
+    PolicyRetains {
+        /// When it was lost.
+        since: Time,
+    },
+    /// Its cluster is lost; a probe was answered.
+    Answers,
+    /// Its cluster is lost; nobody has probed.
+    NotProbed,
+    /// Its cluster is lost and does not answer, but nothing else serves.
+    LastOfService,
+}
+
+/// Why a lost source's slices go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withdrawn {
+    /// Its lease has ended, which is enough for the policy.
+    LeaseEnded {
+        /// When.
+        at: Time,
+    },
+    /// It is lost and did not answer a probe.
+    ProbeFailed {
+        /// When it was lost.
+        lost: Time,
+    },
+}
+
+/// What befell a part of a slice on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SliceNote {
+    /// An address stays behind.
+    AddressRefused {
+        /// The address.
+        address: std::net::IpAddr,
+        /// Why.
+        why: AddressRefused,
+    },
+    /// A port got the name that the winner gave it.
+    PortRenamed {
+        /// Its name at the source.
+        from: PortName,
+        /// Its name in the import.
+        to: PortName,
+    },
+    /// A port stays behind.
+    PortDropped {
+        /// Its name at the source.
+        name: PortName,
+        /// Why.
+        why: PortDropped,
+    },
+}
+
+/// Why a port of a slice stays behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PortDropped {
+    /// An export of higher precedence has another port of this name.
+    NameClash {
+        /// Its cluster.
+        winner: ClusterId,
+    },
+    /// The exported Service has no port of this name.
+    NotOfTheService,
+}

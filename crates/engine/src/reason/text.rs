@@ -1,0 +1,263 @@
+//! The one place that makes prose of reasons: condition reasons and messages, and the lines of an explanation.
+//!
+//! Messages change only when a fact does: no ages, no counts of endpoints, or each slice change would cost a status write.
+
+use super::{
+    Conflict, Disputed, ExportFailed, ExportReady, ImportNote, ImportReady, Invalid, Kept, KeyRefused,
+    PortDropped, SliceNote, WhyKeyRefused, Withdrawn,
+};
+use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
+use crate::names::PortName;
+use crate::network::{AddressRefused, Family};
+
+/// The reason of the `Conflict` condition: several are joined by commas.
+pub fn conflict_reason(conflicts: &[Conflict]) -> String {
+    if conflicts.is_empty() {
+        return "NoConflicts".to_owned();
+    }
+    conflicts.iter().map(|conflict| conflict.about.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// The message of the `Conflict` condition.
+pub fn conflict_message(conflicts: &[Conflict]) -> String {
+    if conflicts.is_empty() {
+        return "All exports of this service agree.".to_owned();
+    }
+    conflicts.iter().map(conflict).collect::<Vec<_>>().join(" ")
+}
+
+fn conflict(Conflict { about, winner, disagree, of }: &Conflict) -> String {
+    let (field, using) = match about {
+        Disputed::Ports => {
+            let clash = format!("where they clash those of the oldest service export in \"{winner}\"");
+            return format!(
+                "Conflicting ports. Using the union of all ports, and {clash}. {disagree}/{of} clusters disagree."
+            );
+        }
+        Disputed::Type { headless } => ("type", quoted(import_type(*headless))),
+        Disputed::SessionAffinity(affinity) => ("session affinity", quoted(session_affinity(*affinity))),
+        Disputed::SessionAffinityConfig(Some(seconds)) => {
+            ("session affinity config", quoted(&format!("timeoutSeconds: {seconds}")))
+        }
+        Disputed::SessionAffinityConfig(None) => ("session affinity config", "none".to_owned()),
+        Disputed::Labels => ("exported labels", "those".to_owned()),
+        Disputed::Annotations => ("exported annotations", "those".to_owned()),
+        Disputed::InternalTrafficPolicy(policy) => {
+            ("internal traffic policy", quoted(internal_traffic_policy(*policy)))
+        }
+        Disputed::TrafficDistribution(Some(distribution)) => {
+            ("traffic distribution", quoted(traffic_distribution(*distribution)))
+        }
+        Disputed::TrafficDistribution(None) => ("traffic distribution", "none".to_owned()),
+        Disputed::IpFamilies(used) => ("IP families", quoted(&families(used))),
+    };
+    format!(
+        "Conflicting {field}. Using {using} from oldest service export in \"{winner}\". {disagree}/{of} clusters disagree."
+    )
+}
+
+/// The message of `Valid`.
+pub fn valid_message(valid: Result<(), Invalid>) -> &'static str {
+    match valid {
+        Ok(()) => "The service can be exported.",
+        Err(Invalid::NoService) => {
+            "There is no Service of this name in this namespace. Create it, or delete the export."
+        }
+        Err(Invalid::ExternalName) => {
+            "A Service of type ExternalName can't be exported: it has no endpoints."
+        }
+        Err(Invalid::DerivedService) => {
+            "The Service was made by a multi-cluster controller; exporting it would loop. Export the original."
+        }
+        Err(Invalid::KubernetesApi) => {
+            "The Service default/kubernetes is each cluster's own and can't be exported."
+        }
+    }
+}
+
+/// The message of an export's `Ready`.
+pub fn export_message(ready: &ExportReady, refused_keys: &[KeyRefused]) -> String {
+    let mut text = match ready {
+        ExportReady::Exported { refused: None } => "The service is exported.".to_owned(),
+        ExportReady::Exported { refused: Some(why) } => {
+            format!("The service is exported, but for endpoints with {}.", address_refused(*why))
+        }
+        ExportReady::Pending(why) | ExportReady::Failed(ExportFailed::Invalid(why)) => {
+            valid_message(Err(*why)).to_owned()
+        }
+        ExportReady::Failed(ExportFailed::AllEndpointsRefused(why)) => {
+            format!("No endpoint can be reached from other clusters: each has {}.", address_refused(*why))
+        }
+    };
+    for KeyRefused { key, why } in refused_keys {
+        let why = match why {
+            WhyKeyRefused::Reserved => "its prefix is reserved",
+            WhyKeyRefused::Malformed => "Kubernetes would not accept it",
+            WhyKeyRefused::TooMuch => "together they are too much for one object",
+        };
+        text.push_str(&format!(" Exported label or annotation {key:?} is left out: {why}."));
+    }
+    text
+}
+
+/// The message of an import's `Ready`.
+pub fn import_message(ready: &ImportReady, notes: &[ImportNote]) -> String {
+    let mut text = match ready {
+        ImportReady::Ready => "The service is imported.".to_owned(),
+        ImportReady::IpFamilyNotSupported { wanted } => {
+            format!("This cluster supports none of the service's IP families ({}).", families(wanted))
+        }
+        ImportReady::NamesTaken { plain, hashed } => format!(
+            "Services {plain} and {hashed} are somebody else's and are left alone. Rename one of them to import this service."
+        ),
+    };
+    for note in notes {
+        text.push(' ');
+        text.push_str(&match note {
+            ImportNote::LocalWithoutOwnEndpoints => {
+                "internalTrafficPolicy is Local and this cluster has no endpoints of its own: nothing answers here."
+                    .to_owned()
+            }
+            ImportNote::PlainNameTaken { plain } => {
+                format!("Service {plain} was somebody else's, so the derived Service has another name.")
+            }
+            ImportNote::FamiliesLeftOut(left_out) => {
+                format!("This cluster does not support {}.", families(left_out))
+            }
+            ImportNote::TrafficDistributionLeftOut(wanted) => format!(
+                "This cluster's Kubernetes does not know trafficDistribution; {} is left out.",
+                traffic_distribution(*wanted)
+            ),
+        });
+    }
+    text
+}
+
+/// Why a source's slices stay.
+pub fn kept(kept: Kept) -> &'static str {
+    match kept {
+        Kept::Alive => "its cluster is reachable",
+        Kept::PolicyRetains { .. } => "its cluster is lost; the policy retains",
+        Kept::Answers => "its cluster is lost; it answers a probe",
+        Kept::NotProbed => "its cluster is lost; nobody has probed it",
+        Kept::LastOfService => "its cluster is lost and it does not answer, but nothing else serves",
+    }
+}
+
+/// Why a source's slices go.
+pub fn withdrawn(withdrawn: Withdrawn) -> &'static str {
+    match withdrawn {
+        Withdrawn::LeaseEnded { .. } => "its cluster is lost; the policy withdraws",
+        Withdrawn::ProbeFailed { .. } => "its cluster is lost and it does not answer a probe",
+    }
+}
+
+/// What befell a part of a slice.
+pub fn slice_note(note: &SliceNote) -> String {
+    match note {
+        SliceNote::AddressRefused { address, why } => {
+            format!("{address} is refused: {}", address_refused(*why))
+        }
+        SliceNote::PortRenamed { from, to } => format!("port {} is called {} here", port(from), port(to)),
+        SliceNote::PortDropped { name, why: PortDropped::NameClash { winner } } => {
+            format!("port {} is left out: the name stands for another port of \"{winner}\"", port(name))
+        }
+        SliceNote::PortDropped { name, why: PortDropped::NotOfTheService } => {
+            format!("port {} is left out: the Service has no such port", port(name))
+        }
+    }
+}
+
+/// What is wrong with an address.
+pub fn address_refused(why: AddressRefused) -> &'static str {
+    match why {
+        AddressRefused::Loopback => "a loopback address",
+        AddressRefused::LinkLocal => "a link-local address",
+        AddressRefused::Unspecified => "an unspecified address",
+        AddressRefused::Multicast => "a multicast address",
+        AddressRefused::Metadata => "the address of a cloud's metadata service",
+        AddressRefused::OutsideDeclaredNetworks => "an address outside the cluster's declared networks",
+        AddressRefused::WrongFamily => "an address of another family than its slice",
+    }
+}
+
+/// `spec.type` of a ServiceImport.
+pub fn import_type(headless: bool) -> &'static str {
+    if headless { "Headless" } else { "ClusterSetIP" }
+}
+
+/// As Kubernetes spells it.
+pub fn session_affinity(affinity: SessionAffinity) -> &'static str {
+    match affinity {
+        SessionAffinity::None => "None",
+        SessionAffinity::ClientIp => "ClientIP",
+    }
+}
+
+/// As Kubernetes spells it.
+pub fn internal_traffic_policy(policy: InternalTrafficPolicy) -> &'static str {
+    match policy {
+        InternalTrafficPolicy::Cluster => "Cluster",
+        InternalTrafficPolicy::Local => "Local",
+    }
+}
+
+/// As Kubernetes spells it.
+pub fn traffic_distribution(distribution: TrafficDistribution) -> &'static str {
+    match distribution {
+        TrafficDistribution::PreferClose => "PreferClose",
+        TrafficDistribution::PreferSameZone => "PreferSameZone",
+        TrafficDistribution::PreferSameNode => "PreferSameNode",
+    }
+}
+
+fn families(families: &[Family]) -> String {
+    families.iter().map(|family| family.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn port(name: &PortName) -> String {
+    if name.is_empty() { "(unnamed)".to_owned() } else { name.to_string() }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::id;
+
+    fn disputed(about: Disputed) -> Conflict {
+        Conflict { about, winner: id("cluster-1"), disagree: 2, of: 5 }
+    }
+
+    #[test]
+    fn a_conflict_names_field_value_winner_and_how_many_disagree() {
+        let conflicts = [disputed(Disputed::Type { headless: false }), disputed(Disputed::Ports)];
+        assert_eq!(conflict_reason(&conflicts), "TypeConflict,PortConflict");
+        assert_eq!(
+            conflict_message(&conflicts),
+            "Conflicting type. Using \"ClusterSetIP\" from oldest service export in \"cluster-1\". 2/5 clusters disagree. \
+             Conflicting ports. Using the union of all ports, and where they clash those of the oldest service export in \
+             \"cluster-1\". 2/5 clusters disagree."
+        );
+        assert_eq!(conflict_reason(&[]), "NoConflicts");
+        let none = disputed(Disputed::TrafficDistribution(None));
+        assert!(conflict(&none).starts_with("Conflicting traffic distribution. Using none from oldest"));
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let refused = KeyRefused { key: "k8s.io/x".into(), why: WhyKeyRefused::Reserved };
+        assert_eq!(
+            export_message(&ExportReady::Exported { refused: Some(AddressRefused::Loopback) }, &[refused]),
+            "The service is exported, but for endpoints with a loopback address. Exported label or annotation \"k8s.io/x\" \
+             is left out: its prefix is reserved."
+        );
+        assert_eq!(
+            import_message(&ImportReady::Ready, &[ImportNote::FamiliesLeftOut(vec![Family::V6])]),
+            "The service is imported. This cluster does not support IPv6."
+        );
+    }
+}

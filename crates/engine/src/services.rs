@@ -1,0 +1,134 @@
+//! The planner of exported services, step by step. Each step is a plain function in a file of its own.
+//!
+//! | step | decides |
+//! |---|---|
+//! | [`recall`] | who exports: facts where heard, memory where not; [`validity`], [`precedence`] |
+//! | [`merge`] | one service out of many: [`ports`], [`families`], [`exported`] labels |
+//! | [`sources`] | each source's slices, once for all importers: [`slices`], [`naming`] |
+//! | [`importer`] | what each cluster gets: families cut, [`withdraw`], locality |
+//! | [`status`] | what each export is told |
+
+pub mod exported;
+pub mod families;
+pub mod importer;
+pub mod merge;
+pub mod naming;
+pub mod ports;
+pub mod precedence;
+pub mod recall;
+pub mod slices;
+pub mod sources;
+pub mod status;
+pub mod validity;
+pub mod withdraw;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::merge::Merged;
+use self::naming::Derived;
+use self::recall::{Recalled, Verdicts};
+use self::sources::Sources;
+use crate::facts::{Capabilities, NamespaceState};
+use crate::intent::Intent;
+use crate::memory::ServiceMemory;
+use crate::names::{ClusterId, ServiceKey};
+use crate::plan::{ClusterPlan, ImportPlan, Plan, WhyAbsent, WhyUntouched};
+use crate::time::Time;
+use crate::world::{Cluster, World};
+
+/// What is kept of a service between two plans. It saves work and changes no outcome.
+#[derive(Debug, Default)]
+pub struct Cache {
+    verdicts: Verdicts,
+    merged: Option<Arc<Merged>>,
+    sources: Sources,
+}
+
+/// Plans one service; says what is to be remembered of it.
+pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (Plan, Option<ServiceMemory>) {
+    let intent = Intent::Export;
+    let mut recalled = recall::recall(world, key, &mut cache.verdicts, now);
+    let merged = remerge(cache, std::mem::take(&mut recalled.constituents));
+    match &merged {
+        Some((merged, same)) => cache.sources.refresh(world, key, intent, merged, *same),
+        None => cache.sources = Sources::default(),
+    }
+    let merged = merged.map(|(merged, _)| merged);
+
+    let targets = intent.targets(key);
+    let mut clusters = BTreeMap::new();
+    let mut shared: Vec<(&Capabilities, Derived, ImportPlan)> = Vec::new();
+    for (id, cluster) in &world.clusters {
+        let import = match place(key, cluster, &recalled, merged.as_deref()) {
+            Place::Left(why) => ImportPlan::Untouched(why),
+            Place::Empty(why) => {
+                if let Some(memory) = &mut recalled.memory {
+                    memory.hashed_in.remove(id);
+                }
+                ImportPlan::Absent(why)
+            }
+            Place::Imports(capabilities, merged) => {
+                let hashed_before = recalled.memory.as_ref().is_some_and(|m| m.hashed_in.contains(id));
+                let name = targets.choose(&cluster.taken, hashed_before);
+                if let (Derived::PlainTaken { .. }, Some(memory)) = (&name, &mut recalled.memory) {
+                    memory.hashed_in.insert(id.clone());
+                }
+                // Those that export nothing of it, can do the same and use the same name get the same.
+                let exports = merged.clusters.contains(id);
+                let same = shared.iter().find(|(c, n, _)| !exports && *c == capabilities && *n == name);
+                match same {
+                    Some((_, _, plan)) => plan.clone(),
+                    None => {
+                        let plan =
+                            importer::import(world, merged, &mut cache.sources, id, capabilities, &name);
+                        if !exports {
+                            shared.push((capabilities, name, plan.clone()));
+                        }
+                        plan
+                    }
+                }
+            }
+        };
+        let export = status::export(world, key, id, &recalled.invalid, merged.as_deref(), &cache.sources);
+        clusters.insert(id.clone(), ClusterPlan { import, export });
+    }
+    (Plan { service: key.clone(), intent, clusters }, recalled.memory)
+}
+
+/// Merges the exports, or finds that they are what they were.
+fn remerge(
+    cache: &mut Cache,
+    exports: Vec<(ClusterId, Arc<crate::memory::Offer>)>,
+) -> Option<(Arc<Merged>, bool)> {
+    if let Some(merged) = cache.merged.as_ref().filter(|merged| merged.exports == exports) {
+        return Some((Arc::clone(merged), true));
+    }
+    cache.merged = merge::merge(exports).map(Arc::new);
+    cache.merged.clone().map(|merged| (merged, false))
+}
+
+enum Place<'a> {
+    Imports(&'a Capabilities, &'a Merged),
+    Empty(WhyAbsent),
+    Left(WhyUntouched),
+}
+
+/// Does this cluster import the service?
+fn place<'a>(
+    key: &ServiceKey,
+    cluster: &'a Cluster,
+    recalled: &Recalled,
+    merged: Option<&'a Merged>,
+) -> Place<'a> {
+    let Some(capabilities) = &cluster.heard else { return Place::Left(WhyUntouched::NotHeard) };
+    match (cluster.namespaces.get(&key.namespace), merged) {
+        (None, _) => Place::Empty(WhyAbsent::NoNamespace),
+        (Some(NamespaceState::Terminating), _) => Place::Left(WhyUntouched::NamespaceTerminating),
+        (Some(NamespaceState::Active), Some(merged)) => Place::Imports(capabilities, merged),
+        (Some(NamespaceState::Active), None) if recalled.in_the_dark => {
+            Place::Left(WhyUntouched::NothingKnown)
+        }
+        (Some(NamespaceState::Active), None) => Place::Empty(WhyAbsent::NotExported),
+    }
+}

@@ -1,0 +1,162 @@
+//! What one importer gets of a merged service.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::families;
+use super::merge::Merged;
+use super::naming::Derived;
+use super::sources::Sources;
+use super::withdraw::{self, Probe, Verdict};
+use crate::facts::{Capabilities, InternalTrafficPolicy, Locality, TrafficDistribution};
+use crate::names::ClusterId;
+use crate::plan::{DerivedService, Import, ImportPlan, SlicesFrom, StaleMark, Unknown, WhyNothing};
+use crate::reason::{ImportNote, ImportReady, Kept};
+use crate::world::World;
+
+/// Plans the import of `merged` in the cluster `id`, where the derived Service is called `name`.
+pub fn import(
+    world: &World,
+    merged: &Merged,
+    sources: &mut Sources,
+    id: &ClusterId,
+    capabilities: &Capabilities,
+    name: &Derived,
+) -> ImportPlan {
+    let mut notes = Vec::new();
+    let (families, left_out) = families::cut(&merged.families, &capabilities.families);
+    let (ready, named) = if families.is_empty() {
+        (ImportReady::IpFamilyNotSupported { wanted: merged.families.clone() }, None)
+    } else {
+        match name {
+            Derived::Plain(name) | Derived::TooLong(name) => (ImportReady::Ready, Some(name)),
+            Derived::PlainTaken { hashed, plain } => {
+                notes.push(ImportNote::PlainNameTaken { plain: plain.clone() });
+                (ImportReady::Ready, Some(hashed))
+            }
+            Derived::BothTaken { hashed, plain } => {
+                (ImportReady::NamesTaken { plain: plain.clone(), hashed: hashed.clone() }, None)
+            }
+        }
+    };
+    let derived = named.map(|name| {
+        if !left_out.is_empty() {
+            notes.push(ImportNote::FamiliesLeftOut(left_out));
+        }
+        let wanted = merged.spec.traffic_distribution;
+        let known = wanted.and_then(|wanted| known_to(wanted, capabilities.kubernetes_minor));
+        if let (Some(wanted), None) = (wanted, known) {
+            notes.push(ImportNote::TrafficDistributionLeftOut(wanted));
+        }
+        DerivedService { name: name.clone(), families: families.clone(), traffic_distribution: known }
+    });
+    let own = sources.tally(id);
+    if merged.spec.internal_traffic_policy == InternalTrafficPolicy::Local && own.passing == 0 {
+        notes.push(ImportNote::LocalWithoutOwnEndpoints);
+    }
+    let locality = merged.locality.unwrap_or(world.settings.locality);
+    let rule = SourceRule {
+        derived: derived.is_some(),
+        local_only: locality == Locality::LocalFirst && own.ready > 0,
+        families: &families,
+    };
+    let (slices, stale) = from_each(world, merged, sources, id, &rule);
+    let import = Import {
+        spec: Arc::clone(&merged.spec),
+        families: if families.is_empty() { merged.families.clone() } else { families },
+        derived,
+        clusters: Arc::clone(&merged.clusters),
+        ready,
+        notes,
+        stale,
+    };
+    ImportPlan::Present { import: Arc::new(import), slices: Arc::new(slices) }
+}
+
+struct SourceRule<'a> {
+    derived: bool,
+    local_only: bool,
+    families: &'a [crate::network::Family],
+}
+
+type FromEach = (BTreeMap<ClusterId, SlicesFrom>, BTreeMap<ClusterId, StaleMark>);
+
+/// What the importer holds from each source. Whoever has not been heard from is listed, exporter or not: the hub can't know.
+fn from_each(
+    world: &World,
+    merged: &Merged,
+    sources: &mut Sources,
+    id: &ClusterId,
+    rule: &SourceRule<'_>,
+) -> FromEach {
+    let mut stale = BTreeMap::new();
+    let mut slices: BTreeMap<_, _> = world
+        .unheard()
+        .map(|source| (source.clone(), SlicesFrom::KeepWhatIsThere(Unknown::NotHeard)))
+        .collect();
+    for (source, offer) in &merged.exports {
+        let Some(cluster) = world.clusters.get(source) else { continue };
+        // To itself a cluster is never lost.
+        let lost = cluster.contact.lost().filter(|_| source != id);
+        let elsewhere = || {
+            let others = merged.clusters.iter().filter(|other| *other != source);
+            let there =
+                others.filter(|other| world.clusters.get(*other).is_some_and(|c| c.contact.lost().is_none()));
+            there.map(|other| sources.tally(other).passing).sum()
+        };
+        // Nobody probes yet, so that `Probe` keeps what is lost.
+        let alive_elsewhere = if lost.is_some() { elsewhere() } else { 0 };
+        let policy = offer.liveness.unwrap_or(world.settings.liveness);
+        let verdict = withdraw::judge(policy, lost, Probe::NotRun, alive_elsewhere);
+        let heard = cluster.heard.is_some();
+        let from = match verdict {
+            Verdict::Withdraw(why) => SlicesFrom::Nothing(WhyNothing::Withdrawn(why)),
+            Verdict::Keep(Kept::Alive) if !heard => SlicesFrom::KeepWhatIsThere(Unknown::NotHeard),
+            Verdict::Keep(kept) if !heard => SlicesFrom::KeepWhatIsThere(Unknown::LostUnheard(kept)),
+            Verdict::Keep(_) if !rule.derived => SlicesFrom::Nothing(WhyNothing::NoDerivedService),
+            Verdict::Keep(_) if rule.local_only && source != id => {
+                SlicesFrom::Nothing(WhyNothing::LocalFirst)
+            }
+            Verdict::Keep(kept) => {
+                SlicesFrom::Exactly(sources.list(source, source == id, rule.families), kept)
+            }
+        };
+        match (verdict, lost) {
+            (Verdict::Keep(_), Some(since)) => drop(stale.insert(source.clone(), StaleMark::Since(since))),
+            (Verdict::Keep(_), None) if !heard => drop(stale.insert(source.clone(), StaleMark::AsItWas)),
+            (Verdict::Keep(_) | Verdict::Withdraw(_), _) => {}
+        }
+        slices.insert(source.clone(), from);
+    }
+    (slices, stale)
+}
+
+/// What an API server of this version takes for a traffic distribution: the field is on by default from 1.31, the names
+/// other than `PreferClose` from 1.34.
+fn known_to(wanted: TrafficDistribution, kubernetes_minor: u16) -> Option<TrafficDistribution> {
+    match kubernetes_minor {
+        0..=30 => None,
+        31..=33 => Some(TrafficDistribution::PreferClose),
+        34.. => Some(wanted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traffic_distribution_that_an_api_does_not_know_is_left_out_or_said_the_old_way() {
+        use TrafficDistribution::{PreferClose, PreferSameNode, PreferSameZone};
+        for (wanted, minor, want) in [
+            (PreferClose, 30, None),
+            (PreferClose, 31, Some(PreferClose)),
+            (PreferSameZone, 33, Some(PreferClose)),
+            (PreferSameNode, 33, Some(PreferClose)),
+            (PreferSameZone, 34, Some(PreferSameZone)),
+            (PreferSameNode, 36, Some(PreferSameNode)),
+        ] {
+            assert_eq!(known_to(wanted, minor), want, "{wanted:?} 1.{minor}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What derived Services and imported slices are called. A later rename would change every ClusterIP.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use crate::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
+use crate::world::Cluster;
+
+/// The name of a derived Service in one importer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Derived {
+    /// `derived-<svc>`.
+    Plain(ServiceName),
+    /// `derived-<hash>`, since `derived-<svc>` is too long.
+    TooLong(ServiceName),
+    /// `derived-<hash>`, since somebody else's Service has, or had, the plain name.
+    PlainTaken {
+        /// The name chosen.
+        hashed: ServiceName,
+        /// The one that was taken.
+        plain: ServiceName,
+    },
+    /// Both are somebody else's.
+    BothTaken {
+        /// The hashed name.
+        hashed: ServiceName,
+        /// The plain name.
+        plain: ServiceName,
+    },
+}
+
+/// The names that a derived Service can have.
+#[derive(Debug, Clone)]
+pub struct Candidates {
+    namespace: Namespace,
+    plain: Option<ServiceName>,
+    hashed: ServiceName,
+}
+
+/// The names for the derived Service of `key`: the plain one if it fits, and the hashed one.
+pub fn derived(key: &ServiceKey) -> Candidates {
+    Candidates {
+        namespace: key.namespace.clone(),
+        plain: ServiceName::parse(format!("derived-{}", key.name)).ok(),
+        hashed: checked(ServiceName::parse(format!("derived-{}", hash(&[key.name.as_str()])))),
+    }
+}
+
+impl Candidates {
+    /// Chooses the name where the Services `taken` are somebody else's. `hashed_before` keeps the hashed name after the plain
+    /// one has become free: the IP is worth more than the name.
+    pub fn choose(&self, taken: &BTreeSet<ServiceKey>, hashed_before: bool) -> Derived {
+        let is_taken = |name: &ServiceName| {
+            let key = || ServiceKey { namespace: self.namespace.clone(), name: name.clone() };
+            !taken.is_empty() && taken.contains(&key())
+        };
+        let hashed = || self.hashed.clone();
+        match &self.plain {
+            Some(plain) if !hashed_before && !is_taken(plain) => Derived::Plain(plain.clone()),
+            Some(plain) if is_taken(&self.hashed) => {
+                Derived::BothTaken { hashed: hashed(), plain: plain.clone() }
+            }
+            Some(plain) => Derived::PlainTaken { hashed: hashed(), plain: plain.clone() },
+            None if is_taken(&self.hashed) => Derived::BothTaken { hashed: hashed(), plain: hashed() },
+            None => Derived::TooLong(hashed()),
+        }
+    }
+}
+
+/// Names the copy of `source`'s slice `original`: `<prefix><source>-<original>`, or `<prefix><source>.<hash>` where that is
+/// too long, or where another pair could join to the same text (`eu` + `west-x`, `eu-west` + `x`).
+///
+/// "Could" and not "does": the name then depends on who the members are, and on nothing that any of them says. The longest
+/// cluster id that fits keeps the plain name. No cluster can give a slice of its own the name of another's: plain names that
+/// start with a longer id and `-` or `.` are not used, and a hashed name differs from every plain one at the dot.
+pub fn slice(
+    prefix: &str,
+    source: &ClusterId,
+    original: &SliceName,
+    clusters: &BTreeMap<ClusterId, Cluster>,
+) -> SliceName {
+    let joined = format!("{source}-{original}");
+    let dashed = format!("{source}-");
+    let longer = clusters
+        .range::<str, _>((Bound::Excluded(dashed.as_str()), Bound::Unbounded))
+        .map(|(id, _)| id.as_str())
+        .take_while(|id| id.starts_with(&dashed));
+    let ambiguous = longer
+        .into_iter()
+        .any(|id| joined.strip_prefix(id).is_some_and(|rest| rest.starts_with('-') || rest.starts_with('.')));
+    match SliceName::parse(format!("{prefix}{joined}")) {
+        Ok(plain) if !ambiguous => plain,
+        Ok(_) | Err(_) => {
+            let hash = hash(&[source.as_str(), original.as_str()]);
+            checked(SliceName::parse(format!("{prefix}{source}.{hash}")))
+        }
+    }
+}
+
+/// Ten characters that stand for some texts: FNV-1a of 64 bits, its upper 50 in base 32. Frozen: see the module's first line.
+fn hash(texts: &[&str]) -> String {
+    let mut state: u64 = 0xcbf2_9ce4_8422_2325;
+    for text in texts {
+        for byte in text.bytes().chain([0]) {
+            state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    state ^= state >> 32;
+    state = state.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..10)
+        .map(|i| char::from(b"abcdefghijklmnopqrstuvwxyz234567"[(state >> (59 - 5 * i)) as usize & 31]))
+        .collect()
+}
+
+fn checked<T>(name: Result<T, crate::names::BadName>) -> T {
+    name.expect("a prefix, a cluster id and a hash fit")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(ids: &[&str]) -> BTreeMap<ClusterId, Cluster> {
+        ids.iter().map(|id| (ClusterId::parse(*id).unwrap(), Cluster::default())).collect()
+    }
+
+    fn named(source: &str, original: &str, ids: &[&str]) -> String {
+        let (source, original) = (ClusterId::parse(source).unwrap(), SliceName::parse(original).unwrap());
+        slice("imported-", &source, &original, &members(ids)).to_string()
+    }
+
+    #[test]
+    fn slices_are_named_after_source_and_original() {
+        assert_eq!(named("member1", "serve-x7k2", &["member1", "member2"]), "imported-member1-serve-x7k2");
+        assert_eq!(named("eu", "web-1", &["eu", "eu-west"]), "imported-eu-web-1");
+    }
+
+    #[test]
+    fn two_pairs_that_join_to_one_name_get_two() {
+        let ids = ["eu", "eu-west"];
+        assert_eq!(named("eu-west", "x", &ids), "imported-eu-west-x");
+        let other = named("eu", "west-x", &ids);
+        assert_eq!(other, "imported-eu.ifn66n2ebz");
+        // Nor can one cluster take the hashed name of another.
+        assert_ne!(named("eu", &other["imported-eu-".len()..], &ids), other);
+        assert!(named("eu", "west.ifn66n2ebz", &ids).starts_with("imported-eu."));
+    }
+
+    #[test]
+    fn a_long_name_is_hashed() {
+        let long = "x".repeat(250);
+        let name = named("member1", &long, &["member1"]);
+        assert!(name.starts_with("imported-member1.") && name.len() == 27, "{name}");
+        assert_ne!(name, named("member1", &"y".repeat(250), &["member1"]));
+    }
+
+    #[test]
+    fn the_derived_service_takes_the_first_name_that_is_free_and_keeps_it() {
+        let key = ServiceKey::parse("shop", "web").unwrap();
+        let name = |text: &str| ServiceName::parse(text).unwrap();
+        let (plain, hashed) = (name("derived-web"), name("derived-54omki7obz"));
+        let taken = |names: &[&ServiceName]| -> BTreeSet<ServiceKey> {
+            let key = |n: &&ServiceName| ServiceKey { namespace: key.namespace.clone(), name: (*n).clone() };
+            names.iter().map(key).collect()
+        };
+        let moved = Derived::PlainTaken { hashed: hashed.clone(), plain: plain.clone() };
+        for (taken, before, want) in [
+            (taken(&[]), false, Derived::Plain(plain.clone())),
+            (taken(&[&plain]), false, moved.clone()),
+            (taken(&[]), true, moved),
+            (
+                taken(&[&plain, &hashed]),
+                false,
+                Derived::BothTaken { hashed: hashed.clone(), plain: plain.clone() },
+            ),
+        ] {
+            assert_eq!(derived(&key).choose(&taken, before), want, "{taken:?} {before}");
+        }
+        let fits = ServiceKey::parse("shop", &"w".repeat(55)).unwrap();
+        assert!(matches!(derived(&fits).choose(&BTreeSet::new(), false), Derived::Plain(_)));
+        let long = ServiceKey::parse("shop", &"w".repeat(56)).unwrap();
+        assert!(
+            matches!(derived(&long).choose(&BTreeSet::new(), false), Derived::TooLong(name) if name.as_str().len() == 18)
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Each source's slices, made once for all importers and kept while nothing that they are made of has changed: an importer
+//! more costs a pointer, and a changed slice is recognised by its address.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::merge::Merged;
+use super::slices::{self, Way};
+use crate::facts::SliceFact;
+use crate::intent::Intent;
+use crate::names::{ClusterId, ServiceKey, SliceName};
+use crate::network::{AddressRefused, Family, Networks};
+use crate::plan::Slice;
+use crate::reason::SliceNote;
+use crate::world::World;
+
+type List = Arc<[Arc<Slice>]>;
+
+/// The slices of all heard sources of a service.
+#[derive(Debug, Default)]
+pub struct Sources {
+    made: BTreeMap<ClusterId, BTreeMap<SliceName, Made>>,
+    lists: BTreeMap<(ClusterId, bool, Vec<Family>), List>,
+}
+
+#[derive(Debug)]
+struct Made {
+    fact: Arc<SliceFact>,
+    networks: Arc<Networks>,
+    own: Arc<Slice>,
+    foreign: Arc<Slice>,
+}
+
+impl Sources {
+    /// Brings the slices up to date. `same_merge`: nothing but slices and networks can have changed since the last time.
+    pub fn refresh(
+        &mut self,
+        world: &World,
+        key: &ServiceKey,
+        intent: Intent,
+        merged: &Merged,
+        same_merge: bool,
+    ) {
+        let mut before = std::mem::take(&mut self.made);
+        for source in &*merged.clusters {
+            let heard = world.clusters.get(source).filter(|cluster| cluster.heard.is_some());
+            let (Some(cluster), Some(holding)) = (heard, world.holding(key, source)) else { continue };
+            let mut old = before.remove(source).unwrap_or_default();
+            let mut made = BTreeMap::new();
+            for (original, fact) in &holding.slices {
+                let name = intent.slice_name(world, source, original);
+                let old = old.remove(original).filter(|old| {
+                    same_merge
+                        && Arc::ptr_eq(&old.fact, fact)
+                        && Arc::ptr_eq(&old.networks, &cluster.networks)
+                        && old.own.name == name
+                });
+                let fresh = || {
+                    let way = |own| Way {
+                        source,
+                        original,
+                        name: &name,
+                        fates: merged.fates.get(source),
+                        distribution: merged.spec.traffic_distribution,
+                        networks: &cluster.networks,
+                        own,
+                    };
+                    Made {
+                        fact: Arc::clone(fact),
+                        networks: Arc::clone(&cluster.networks),
+                        own: Arc::new(slices::render(fact, way(true))),
+                        foreign: Arc::new(slices::render(fact, way(false))),
+                    }
+                };
+                made.insert(original.clone(), old.unwrap_or_else(fresh));
+            }
+            self.made.insert(source.clone(), made);
+        }
+        let made = &self.made;
+        self.lists.retain(|(source, ..), _| made.contains_key(source));
+    }
+
+    /// The slices of a source in these families, as the source itself (`own`) or as others hold them.
+    pub fn list(&mut self, source: &ClusterId, own: bool, families: &[Family]) -> List {
+        let made = self.made.get(source).into_iter().flat_map(BTreeMap::values);
+        let wanted = made
+            .map(|made| if own { &made.own } else { &made.foreign })
+            .filter(|slice| families.contains(&slice.family));
+        let slot = self.lists.entry((source.clone(), own, families.to_vec())).or_default();
+        if !wanted.clone().map(Arc::as_ptr).eq(slot.iter().map(Arc::as_ptr)) {
+            *slot = wanted.cloned().collect();
+        }
+        Arc::clone(slot)
+    }
+
+    /// How many endpoints of a source pass, and whether any was refused.
+    pub fn tally(&self, source: &ClusterId) -> Tally {
+        let mut tally = Tally::default();
+        for made in self.made.get(source).into_iter().flat_map(BTreeMap::values) {
+            tally.passing += made.own.endpoints.len();
+            tally.ready += made.own.endpoints.iter().filter(|e| e.conditions.is_ready()).count();
+            for note in &made.own.notes {
+                match note {
+                    SliceNote::AddressRefused { why, .. } => {
+                        tally.refused = Some(tally.refused.map_or(*why, |seen| seen.min(*why)));
+                    }
+                    SliceNote::PortRenamed { .. } | SliceNote::PortDropped { .. } => {}
+                }
+            }
+        }
+        tally
+    }
+}
+
+/// A source's endpoints, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Those that may cross.
+    pub passing: usize,
+    /// Those of them that are ready.
+    pub ready: usize,
+    /// A reason for which some may not; the first in order, so that it does not flicker.
+    pub refused: Option<AddressRefused>,
+}

@@ -1,0 +1,58 @@
+//! Is an export a constituent of its service, and what does it bring?
+
+use crate::facts::{ExportFact, ServiceFact, ServiceType};
+use crate::memory::Offer;
+use crate::names::ServiceKey;
+use crate::reason::Invalid;
+
+/// Judges an export by the Service of its name.
+pub fn judge(key: &ServiceKey, export: &ExportFact, service: Option<&ServiceFact>) -> Result<Offer, Invalid> {
+    if key.namespace.as_str() == "default" && key.name.as_str() == "kubernetes" {
+        return Err(Invalid::KubernetesApi);
+    }
+    let service = service.ok_or(Invalid::NoService)?;
+    if service.derived {
+        return Err(Invalid::DerivedService);
+    }
+    match service.service_type {
+        ServiceType::ExternalName => return Err(Invalid::ExternalName),
+        ServiceType::ClusterIp | ServiceType::NodePort | ServiceType::LoadBalancer => {}
+    }
+    Ok(Offer {
+        headless: service.headless,
+        ports: service.ports.clone(),
+        families: service.families.clone(),
+        session_affinity: service.session_affinity,
+        client_ip_timeout: service.client_ip_timeout,
+        internal_traffic_policy: service.internal_traffic_policy,
+        traffic_distribution: service.traffic_distribution,
+        labels: export.labels.clone(),
+        annotations: export.annotations.clone(),
+        liveness: export.liveness,
+        locality: export.locality,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{export, key, service};
+
+    #[test]
+    fn only_a_service_of_its_own_with_endpoints_can_be_exported() {
+        let web = service(&[("http", 80)]);
+        let typed = |service_type| ServiceFact { service_type, ..web.clone() };
+        for (name, service, want) in [
+            ("shop/web", None, Some(Invalid::NoService)),
+            ("shop/web", Some(web.clone()), None),
+            ("shop/web", Some(typed(ServiceType::NodePort)), None),
+            ("shop/web", Some(typed(ServiceType::LoadBalancer)), None),
+            ("shop/web", Some(typed(ServiceType::ExternalName)), Some(Invalid::ExternalName)),
+            ("shop/web", Some(ServiceFact { derived: true, ..web.clone() }), Some(Invalid::DerivedService)),
+            ("default/kubernetes", Some(web.clone()), Some(Invalid::KubernetesApi)),
+            ("shop/kubernetes", Some(web.clone()), None),
+        ] {
+            assert_eq!(judge(&key(name), &export(1), service.as_ref()).err(), want, "{name} {service:?}");
+        }
+    }
+}
