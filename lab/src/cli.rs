@@ -1,5 +1,6 @@
 //! The command line: flags here, one file per command that does more than call the library.
 
+mod bench;
 mod output;
 mod up;
 
@@ -90,6 +91,9 @@ enum Command {
         /// The folder.
         folder: PathBuf,
     },
+    /// Measure how long clusters take to start and to go.
+    #[command(after_help = "Examples:\n  lab bench\n  lab bench --rounds 10 -o json")]
+    Bench(bench::Bench),
     /// Install packages, build Kubernetes and make the images, and start nothing.
     Install,
     /// Print a shell completion script.
@@ -112,6 +116,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             running(&named.name)?.collect(&folder).await?;
             println!("{}", folder.display());
         }
+        Command::Bench(bench) => bench.run().await?,
         Command::Install => {
             possible()?;
             let installed = lab::install(&lab::cache_root(), &Progress::to_stderr())?;
@@ -134,10 +139,10 @@ fn possible() -> anyhow::Result<()> {
     }
 }
 
+/// The lab called `name`, even if some of its components have ended: that is when one wants to look.
 fn running(name: &str) -> anyhow::Result<Lab> {
-    Lab::find(name)?.with_context(|| {
-        format!("the lab `{name}` is not up, or not whole\n  hint: run `lab up --name {name}`")
-    })
+    Lab::find_broken(name)?
+        .with_context(|| format!("the lab `{name}` is not up\n  hint: run `lab up --name {name}`"))
 }
 
 fn down(name: &str, all: bool) -> anyhow::Result<()> {

@@ -26,7 +26,7 @@ pub struct Spec {
     pub kind: Kind,
     /// Hosts outside all clusters, on the same network: a hub, a client, a load balancer.
     pub bystanders: Vec<String>,
-    /// Whether etcd keeps its data on disk and waits for it, rather than in memory.
+    /// Whether etcd waits for the disk.
     pub fsync: bool,
     /// Whether API servers record the requests that they get.
     pub audit: bool,

@@ -1,8 +1,7 @@
 //! What the commands print: text for people, JSON and YAML for programs.
 
-use anyhow::Context;
 use clap::ValueEnum;
-use lab::{Lab, Place};
+use lab::Place;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -52,8 +51,7 @@ pub(super) struct BystanderStatus {
 
 /// The state of the lab called `name`.
 pub(super) fn status(name: &str) -> anyhow::Result<LabStatus> {
-    let lab = Lab::find_broken(name)?
-        .with_context(|| format!("the lab `{name}` is not up\n  hint: run `lab up --name {name}`"))?;
+    let lab = super::running(name)?;
     let clusters = lab.clusters().iter().map(|cluster| ClusterStatus {
         name: cluster.name().to_owned(),
         server: cluster.server(),
@@ -89,10 +87,22 @@ fn component_status(cluster: &lab::Cluster, component: lab::Component) -> Compon
 
 impl Format {
     pub(super) fn print(self, status: &LabStatus) -> anyhow::Result<()> {
+        self.print_as(status, LabStatus::text)
+    }
+
+    pub(super) fn print_bench(self, results: &[super::bench::Result]) -> anyhow::Result<()> {
+        self.print_as(results, |results| results.iter().map(super::bench::Result::text).collect())
+    }
+
+    fn print_as<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<()> {
         let text = match self {
-            Self::Text => status.text(),
-            Self::Json => format!("{}\n", serde_json::to_string_pretty(status)?),
-            Self::Yaml => serde_saphyr::to_string(status)?,
+            Self::Text => text(value),
+            Self::Json => format!("{}\n", serde_json::to_string_pretty(value)?),
+            Self::Yaml => serde_saphyr::to_string(&value)?,
         };
         std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?;
         Ok(())

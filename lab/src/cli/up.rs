@@ -19,7 +19,7 @@ pub(super) struct Up {
     /// A host outside all clusters, on the same network; may be given more than once.
     #[arg(long = "bystander", value_name = "NAME")]
     bystanders: Vec<String>,
-    /// Let etcd keep its data on disk and wait for it, as it would in earnest; else it is in memory.
+    /// Let etcd wait for the disk, as it would in earnest.
     #[arg(long)]
     fsync: bool,
     /// Start anew even if an equal lab is up.

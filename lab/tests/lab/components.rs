@@ -100,7 +100,7 @@ async fn every_component(lab: &Lab) -> Outcome {
             "{} was restarted",
             component.name()
         );
-        cluster.api_ready().await?;
+        cluster.ready().await?;
     }
     let pods: Api<Pod> = Api::namespaced(cluster.client().await?, "default");
     pods.create(&PostParams::default(), &pod("after-all-that")).await?;

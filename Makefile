@@ -1,0 +1,32 @@
+# Every target has one line of help: `make help`.
+.DEFAULT_GOAL := help
+.PHONY: help test lint lab-up lab-down bench conformance
+
+N ?= 3
+NAME ?= default
+CARGO ?= cargo
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ## Run every test: unit and contract tests, then real clusters (SKIPPED where they can't run; a failure with CI=true)
+	@tools/test
+
+lint: ## Check formatting, run clippy without warnings, and keep the pure crates pure
+	@tools/lint
+
+lab-up: ## Start N=3 real clusters on this host and print the kubeconfig (NAME=default)
+	@$(CARGO) build --quiet --workspace --bin lab
+	@target/debug/lab up --name $(NAME) --clusters $(N)
+
+lab-down: ## Take the lab away, whatever state it is in (NAME=default)
+	@$(CARGO) build --quiet --workspace --bin lab
+	@target/debug/lab down --name $(NAME)
+
+bench: ## Measure how long clusters take to start, whole and API-only
+	@$(CARGO) build --quiet --workspace --release --bin lab
+	@target/release/lab bench
+
+conformance: ## Run a compiled official MCS suite on two lab clusters: make conformance SUITE=path/to/suite
+	@$(CARGO) build --quiet --workspace --bin lab
+	@target/debug/lab conformance --suite "$(SUITE)"

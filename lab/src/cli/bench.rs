@@ -1,0 +1,67 @@
+//! `lab bench`: how long clusters take to start.
+
+use super::output::Format;
+use clap::Args;
+use lab::{Lab, Progress, Spec};
+use serde::Serialize;
+use std::time::Instant;
+
+#[derive(Args)]
+pub(super) struct Bench {
+    /// How many times each.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How many clusters.
+    #[arg(short = 'n', long, default_value_t = 3, value_name = "N")]
+    clusters: u8,
+    /// How to print the result.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Result {
+    what: String,
+    up_seconds: Vec<f64>,
+    down_seconds: Vec<f64>,
+}
+
+impl Bench {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        super::possible()?;
+        lab::install(&lab::cache_root(), &Progress::to_stderr())?;
+        let mut results = Vec::new();
+        for (what, spec) in [
+            (format!("{} whole clusters", self.clusters), Spec::whole("bench", self.clusters)),
+            ("1 API-only cluster".to_owned(), Spec::api_only("bench", 1)),
+        ] {
+            let mut result = Result { what, up_seconds: Vec::new(), down_seconds: Vec::new() };
+            for round in 1..=self.rounds {
+                let start = Instant::now();
+                let lab = Lab::start(&spec, &Progress::silent()).await?;
+                result.up_seconds.push(start.elapsed().as_secs_f64());
+                let start = Instant::now();
+                lab.down()?;
+                result.down_seconds.push(start.elapsed().as_secs_f64());
+                eprintln!("lab: {}, round {round} of {}", result.what, self.rounds);
+            }
+            results.push(result);
+        }
+        self.output.print_bench(&results)
+    }
+}
+
+impl Result {
+    /// One line for people: the middle and the worst of each.
+    pub(super) fn text(&self) -> String {
+        let show = |seconds: &[f64]| {
+            let mut sorted = seconds.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let (middle, worst) = (sorted.get(sorted.len() / 2), sorted.last());
+            let [middle, worst] = [middle, worst].map(|seconds| seconds.copied().unwrap_or_default());
+            format!("{middle:.1} s (worst {worst:.1} s)")
+        };
+        format!("{:<18}  up {}  down {}\n", self.what, show(&self.up_seconds), show(&self.down_seconds))
+    }
+}
