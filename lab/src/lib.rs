@@ -22,6 +22,7 @@ pub mod addresses;
 pub mod audit;
 mod boot;
 mod cluster;
+pub mod clusterset;
 mod collect;
 mod command;
 mod component;

@@ -1,7 +1,8 @@
 //! Runs tests on shared clusters, one at a time, and keeps what is needed to see why one failed.
 
 use anyhow::Context;
-use lab::{Lab, Progress, Spec, requirements};
+use lab::clusterset::{Atoll, beside};
+use lab::{Lab, Process, Progress, Spec, requirements};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,15 +22,20 @@ pub(crate) struct Suite {
 struct Shared {
     runtime: tokio::runtime::Runtime,
     lab: OnceCell<Lab>,
+    /// The product on those clusters; started when the first test needs it.
+    set: OnceCell<(Atoll, Process)>,
 }
 
 impl Suite {
     pub(crate) fn new() -> Self {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
-        Self { shared: Arc::new(Shared { runtime, lab: OnceCell::new() }), trials: Vec::new() }
+        Self {
+            shared: Arc::new(Shared { runtime, lab: OnceCell::new(), set: OnceCell::new() }),
+            trials: Vec::new(),
+        }
     }
 
-    /// A test on the shared clusters: three whole ones and a bystander called `client`.
+    /// A test on the shared clusters: three whole ones and the bystanders `client` and `hub`.
     pub(crate) fn test(&mut self, name: &'static str, body: impl AsyncFn(&Lab) -> Outcome + Send + 'static) {
         let shared = self.shared.clone();
         self.trials.push(Trial::test(name, move || {
@@ -47,6 +53,19 @@ impl Suite {
             };
             Err(Failed::from(format!("{failure}\n{}", shared.keep_evidence(name))))
         }));
+    }
+
+    /// A test on the shared clusters with a hub running and every cluster joined.
+    pub(crate) fn set_test(
+        &mut self,
+        name: &'static str,
+        body: impl AsyncFn(&Lab) -> Outcome + Send + 'static,
+    ) {
+        let shared = self.shared.clone();
+        self.test(name, async move |lab| {
+            shared.set(lab).await?;
+            body(lab).await
+        });
     }
 
     /// A test that starts what it needs itself.
@@ -96,6 +115,14 @@ impl Shared {
         self.lab.get_or_try_init(start).await.context("the clusters did not start")
     }
 
+    async fn set(&self, lab: &Lab) -> anyhow::Result<&(Atoll, Process)> {
+        let binary = beside(std::path::Path::new(env!("CARGO_BIN_EXE_lab")));
+        self.set
+            .get_or_try_init(async || lab.clusterset(&binary).await)
+            .await
+            .context("the hub did not start")
+    }
+
     /// Keeps logs and objects of all clusters, and says where.
     fn keep_evidence(&self, test: &str) -> String {
         let Some(lab) = self.lab.get() else { return String::new() };
@@ -110,7 +137,7 @@ impl Shared {
 
 fn spec() -> Spec {
     let name = std::env::var("ATOLL_LAB_NAME").unwrap_or_else(|_| "test".to_owned());
-    Spec::whole(&name, 3).with_bystander("client")
+    Spec::whole(&name, 3).with_bystander("client").with_bystander("hub")
 }
 
 /// `target/lab-failures` of the workspace.

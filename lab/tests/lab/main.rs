@@ -5,8 +5,10 @@
 
 mod components;
 mod cuts;
+mod exports;
 mod harness;
 mod lifecycle;
+mod mcs;
 mod recorder;
 mod relays;
 mod traffic;
@@ -18,6 +20,7 @@ fn main() -> std::process::ExitCode {
     relays::tests(&mut suite);
     cuts::tests(&mut suite);
     components::tests(&mut suite);
+    exports::tests(&mut suite);
     lifecycle::tests(&mut suite);
     suite.run()
 }
