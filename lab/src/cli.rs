@@ -1,6 +1,7 @@
 //! The command line: flags here, one file per command that does more than call the library.
 
 mod bench;
+mod conformance;
 mod output;
 mod up;
 
@@ -94,6 +95,9 @@ enum Command {
     /// Measure how long clusters take to start and to go.
     #[command(after_help = "Examples:\n  lab bench\n  lab bench --rounds 10 -o json")]
     Bench(bench::Bench),
+    /// Run a compiled official MCS suite on two fresh clusters with the product on them.
+    #[command(after_help = "Example:\n  lab conformance --suite ./conformance.test -- --ginkgo.v")]
+    Conformance(conformance::Conformance),
     /// Install packages, build Kubernetes and make the images, and start nothing.
     Install,
     /// Print a shell completion script.
@@ -117,6 +121,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             println!("{}", folder.display());
         }
         Command::Bench(bench) => bench.run().await?,
+        Command::Conformance(conformance) => return conformance.run().await,
         Command::Install => {
             possible()?;
             let installed = lab::install(&lab::cache_root(), &Progress::to_stderr())?;

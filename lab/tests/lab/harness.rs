@@ -6,7 +6,7 @@ use lab::{Lab, Process, Progress, Spec, requirements};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::OnceCell;
 
@@ -23,7 +23,27 @@ struct Shared {
     runtime: tokio::runtime::Runtime,
     lab: OnceCell<Lab>,
     /// The product on those clusters; started when the first test needs it.
-    set: OnceCell<(Atoll, Process)>,
+    set: OnceCell<Set>,
+}
+
+/// The product on the shared clusters.
+pub(crate) struct Set {
+    pub(crate) atoll: Atoll,
+    hub: Mutex<Process>,
+}
+
+impl Set {
+    /// The hub's process.
+    pub(crate) fn hub(&self) -> Process {
+        *self.hub.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a hub again, after one was ended.
+    pub(crate) fn start_hub(&self) -> lab::Result<()> {
+        let process = self.atoll.start_hub("hub", &[])?;
+        *self.hub.lock().unwrap_or_else(PoisonError::into_inner) = process;
+        Ok(())
+    }
 }
 
 impl Suite {
@@ -66,6 +86,16 @@ impl Suite {
             shared.set(lab).await?;
             body(lab).await
         });
+    }
+
+    /// As [`Suite::set_test`], for a test that breaks the hub and mends it.
+    pub(crate) fn hub_test(
+        &mut self,
+        name: &'static str,
+        body: impl AsyncFn(&Lab, &Set) -> Outcome + Send + 'static,
+    ) {
+        let shared = self.shared.clone();
+        self.test(name, async move |lab| body(lab, shared.set(lab).await?).await);
     }
 
     /// A test that starts what it needs itself.
@@ -115,12 +145,13 @@ impl Shared {
         self.lab.get_or_try_init(start).await.context("the clusters did not start")
     }
 
-    async fn set(&self, lab: &Lab) -> anyhow::Result<&(Atoll, Process)> {
+    async fn set(&self, lab: &Lab) -> anyhow::Result<&Set> {
         let binary = beside(std::path::Path::new(env!("CARGO_BIN_EXE_lab")));
-        self.set
-            .get_or_try_init(async || lab.clusterset(&binary).await)
-            .await
-            .context("the hub did not start")
+        let start = async || {
+            let (atoll, hub) = lab.clusterset(&binary).await?;
+            Ok::<_, lab::Error>(Set { atoll, hub: Mutex::new(hub) })
+        };
+        self.set.get_or_try_init(start).await.context("the hub did not start")
     }
 
     /// Keeps logs and objects of all clusters, and says where.

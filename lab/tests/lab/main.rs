@@ -11,6 +11,7 @@ mod lifecycle;
 mod mcs;
 mod recorder;
 mod relays;
+mod survival;
 mod traffic;
 
 fn main() -> std::process::ExitCode {
@@ -21,6 +22,7 @@ fn main() -> std::process::ExitCode {
     cuts::tests(&mut suite);
     components::tests(&mut suite);
     exports::tests(&mut suite);
+    survival::tests(&mut suite);
     lifecycle::tests(&mut suite);
     suite.run()
 }

@@ -1,0 +1,76 @@
+//! `lab conformance`: the official suite of the Multi-Cluster Services API, unmodified, on two fresh clusters.
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use lab::clusterset::beside;
+use lab::{Lab, Progress, Spec};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+#[derive(Args)]
+pub(super) struct Conformance {
+    /// The compiled suite (`go test -c` of the suite's own module).
+    #[arg(long, value_name = "FILE")]
+    suite: PathBuf,
+    /// Where the report goes.
+    #[arg(long, value_name = "FOLDER", default_value = "docs/conformance")]
+    report: PathBuf,
+    /// The product's binary; the one beside this program if not given.
+    #[arg(long, value_name = "FILE")]
+    atoll: Option<PathBuf>,
+    /// Further arguments of the suite, after `--`: `--ginkgo.v`, say.
+    #[arg(last = true)]
+    more: Vec<String>,
+}
+
+impl Conformance {
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        super::possible()?;
+        let suite = std::fs::canonicalize(&self.suite).with_context(|| {
+            format!(
+                "there is no suite at `{}`\n  hint: make conformance SUITE=path/to/compiled/suite",
+                self.suite.display()
+            )
+        })?;
+        let spec = Spec::whole("conformance", 2).with_bystander("hub");
+        let lab = Lab::start(&spec, &Progress::to_stderr()).await?;
+        let atoll =
+            self.atoll.clone().map_or_else(|| std::env::current_exe().map(|program| beside(&program)), Ok)?;
+        let (_atoll, _hub) = lab.clusterset(&atoll).await?;
+        exec_works(&lab).await?;
+
+        let work = lab.layout().dir().join("report");
+        std::fs::create_dir_all(&work)?;
+        eprintln!("lab: running {}", suite.display());
+        let status = Command::new(&suite)
+            .arg(format!("--kubeconfig={}", lab.layout().kubeconfig().display()))
+            .args(["--contexts=member1,member2", "--organization=Atoll", "--project=atoll"])
+            .arg(format!("--version={}", env!("CARGO_PKG_VERSION")))
+            .args(&self.more)
+            .current_dir(&work)
+            .status()?;
+        let report = work.join("report.yaml");
+        ensure!(report.is_file(), "the suite wrote no report: it ended with {status}");
+        keep(&report, &self.report)?;
+        eprintln!("lab: the report is {}", self.report.join("report.yaml").display());
+        Ok(super::code(status))
+    }
+}
+
+/// The suite swallows errors of exec, so that "cannot be reached" passes where nothing can be run at all.
+async fn exec_works(lab: &Lab) -> anyhow::Result<()> {
+    for cluster in lab.clusters() {
+        cluster.tools("default", "exec-check").await?;
+        let said = cluster.exec("default", "exec-check", &["sh", "-c", "echo works"]).await?;
+        if said != "works\n" {
+            bail!("exec does not work in {}: {said:?}", cluster.name());
+        }
+    }
+    Ok(())
+}
+
+fn keep(report: &Path, folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::copy(report, folder.join("report.yaml"))?;
+    Ok(())
+}
