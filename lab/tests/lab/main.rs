@@ -7,6 +7,8 @@ mod components;
 mod cuts;
 mod exports;
 mod harness;
+mod hot_path;
+mod joining;
 mod lifecycle;
 mod mcs;
 mod recorder;
@@ -22,7 +24,9 @@ fn main() -> std::process::ExitCode {
     cuts::tests(&mut suite);
     components::tests(&mut suite);
     exports::tests(&mut suite);
+    hot_path::tests(&mut suite);
     survival::tests(&mut suite);
+    joining::tests(&mut suite);
     lifecycle::tests(&mut suite);
     suite.run()
 }
