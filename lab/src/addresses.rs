@@ -54,7 +54,12 @@ pub fn bridge(slot: u8) -> String {
 
 /// The host's end of the cable to address `host` on the bridge of `slot`.
 pub fn cable(slot: u8, host: u8) -> String {
-    format!("atoll{slot}p{host}")
+    format!("{}{host}", cable_prefix(slot))
+}
+
+/// How the names of all cables of `slot` begin.
+pub fn cable_prefix(slot: u8) -> String {
+    format!("atoll{slot}p")
 }
 
 /// The host's own addresses on the bridge.

@@ -31,12 +31,14 @@ pub(crate) async fn boot(cluster: &Cluster, images: &Path, progress: &Progress) 
         cluster.start(component)?;
     }
     imported?;
-    start_node(cluster).await?;
+    make_dir(&cluster.dir().join("pods"))?;
+    cluster.start(Component::Kubelet)?;
     cluster.start(Component::CoreDns)?;
     let client = cluster.client().await?;
     serve_dns(cluster, &client).await?;
     node_ready(cluster, &client).await?;
     default_account(&client).await?;
+    dns_ready(cluster).await?;
     progress.reached(cluster.name(), "node Ready");
     Ok(())
 }
@@ -82,12 +84,6 @@ async fn import_images(cluster: &Cluster, images: &Path) -> Result<()> {
     let mut ctr = cluster.place().command("ctr");
     ctr.args(["-a", socket, "-n", "k8s.io", "images", "import"]).arg(images);
     blocking(move || run(&mut ctr)).await??;
-    Ok(())
-}
-
-async fn start_node(cluster: &Cluster) -> Result<()> {
-    make_dir(&cluster.dir().join("pods"))?;
-    cluster.start(Component::Kubelet)?;
     Ok(())
 }
 
@@ -148,6 +144,20 @@ async fn node_ready(cluster: &Cluster, client: &kube::Client) -> Result<()> {
     })
     .await
     .map_err(|error| cluster.with_log(Component::Kubelet, error))
+}
+
+/// The last to come up, and nothing else waits for it.
+async fn dns_ready(cluster: &Cluster) -> Result<()> {
+    let ask = "printf 'GET /ready HTTP/1.0\\r\\n\\r\\n' | socat -t 2 - TCP:127.0.0.1:8181 | grep -q '200 OK'";
+    until(Deadline::after(PATIENCE, "CoreDNS is ready"), async || {
+        for component in cluster.components() {
+            cluster.still_runs(*component)?;
+        }
+        let place = cluster.place().clone();
+        Ok(blocking(move || place.shell(ask)).await?.map(drop).map_err(|error| error.to_string()))
+    })
+    .await
+    .map_err(|error| cluster.with_log(Component::CoreDns, error))
 }
 
 /// No pod can be made in a namespace before its service account is there.

@@ -7,7 +7,7 @@ mod up;
 
 use anyhow::{Context, bail};
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use lab::{Lab, Progress};
+use lab::{Lab, Progress, say};
 use output::Format;
 use std::io::Write;
 use std::path::PathBuf;
@@ -42,12 +42,12 @@ enum Command {
     /// Start a lab, installing what is missing; an equal one that is up is left as it is.
     #[command(after_help = "Examples:
   lab up -n 3
-  lab up -n 2 --api-only --name bench --fsync
+  lab up -n 2 --api-only --name apis --fsync
   lab up --bystander client      and one host outside all clusters
   export KUBECONFIG=$(lab up -o json | jq -r .kubeconfig)")]
     Up(up::Up),
     /// Take a lab away, also one that was half-made or whose driver was killed.
-    #[command(after_help = "Examples:\n  lab down\n  lab down --name bench\n  lab down --all")]
+    #[command(after_help = "Examples:\n  lab down\n  lab down --name apis\n  lab down --all")]
     Down {
         #[command(flatten)]
         named: Named,
@@ -144,21 +144,30 @@ fn possible() -> anyhow::Result<()> {
     }
 }
 
+/// Says at once that labs can't even be looked at.
+fn manageable() -> anyhow::Result<()> {
+    match lab::requirements::missing_to_manage() {
+        Some(missing) => bail!("labs can't be managed here: {missing}"),
+        None => Ok(()),
+    }
+}
+
 /// The lab called `name`, even if some of its components have ended: that is when one wants to look.
 fn running(name: &str) -> anyhow::Result<Lab> {
+    manageable()?;
     Lab::find_broken(name)?
         .with_context(|| format!("the lab `{name}` is not up\n  hint: run `lab up --name {name}`"))
 }
 
 fn down(name: &str, all: bool) -> anyhow::Result<()> {
-    possible()?;
+    manageable()?;
     let names = if all { lab::names() } else { vec![name.to_owned()] };
     for name in &names {
         let found = lab::down(name)?;
-        eprintln!("lab: `{name}` {}", if found { "is gone" } else { "was not there" });
+        say(&format!("`{name}` {}", if found { "is gone" } else { "was not there" }));
     }
     if names.is_empty() {
-        eprintln!("lab: there was nothing");
+        say("there was nothing");
     }
     Ok(())
 }
@@ -183,6 +192,9 @@ fn exec(name: &str, place: &str, command: &[String]) -> anyhow::Result<ExitCode>
     Ok(code(place.command(&command[0]).args(&command[1..]).status()?))
 }
 
+/// The exit code of a command, as a shell would give it.
 fn code(status: std::process::ExitStatus) -> ExitCode {
-    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }

@@ -206,6 +206,7 @@ impl Cluster {
         let client = self.client().await?;
         let asked = Component::ApiServer;
         until(Deadline::after(PATIENCE, "the API is ready"), async || {
+            self.still_runs(Component::Etcd)?;
             self.still_runs(asked)?;
             let request =
                 http::Request::get("/readyz").body(Vec::new()).expect("a constant request is well-formed");

@@ -47,11 +47,6 @@ impl Component {
             Self::CoreDns => "coredns",
         }
     }
-
-    /// The component called `name`.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|component| component.name() == name)
-    }
 }
 
 /// What a command line depends on.
@@ -140,6 +135,8 @@ impl Setting<'_> {
             flags.push(format!("--audit-log-path={}", self.path("audit.log")));
             // Blocking: a request is in the log when it is over, not some time after.
             flags.push("--audit-log-mode=blocking".into());
+            // In megabytes, and never reached: a recorder must not lose what was turned over.
+            flags.push("--audit-log-maxsize=100000".into());
         }
         flags
     }
@@ -179,14 +176,6 @@ impl Setting<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_component_is_found_by_its_name() {
-        for component in Component::ALL {
-            assert_eq!(Component::parse(component.name()), Some(component));
-        }
-        assert_eq!(Component::parse("kube-nothing"), None);
-    }
 
     #[test]
     fn fsync_and_audit_follow_what_was_asked() {

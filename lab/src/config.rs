@@ -47,7 +47,8 @@ rules:
 - level: None
   nonResourceURLs: ['/healthz*', '/livez*', '/readyz*', '/openapi*', '/metrics']
 - level: None
-  users: ['system:apiserver', 'lab:kubelet', 'lab:coredns', 'system:kube-proxy', 'system:kube-scheduler']
+  users: ['system:apiserver', 'lab:kubelet', 'lab:coredns', 'system:kube-proxy', 'system:kube-scheduler',
+    'system:kube-controller-manager']
   verbs: [get, list, watch]
 - level: None
   resources: [{group: coordination.k8s.io, resources: [leases]}]
@@ -110,7 +111,11 @@ pub(crate) fn kubelet(dir: &Path, dns: Ipv4Addr) -> String {
     let value = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
+        "authentication": {
+            "anonymous": {"enabled": false},
+            "webhook": {"enabled": false},
+            "x509": {"clientCAFile": dir.join("pki/ca.crt")},
+        },
         "authorization": {"mode": "AlwaysAllow"},
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
         "cgroupDriver": "cgroupfs",
@@ -128,6 +133,7 @@ pub(crate) fn kubelet(dir: &Path, dns: Ipv4Addr) -> String {
         "clusterDomain": "cluster.local",
         "maxPods": 250,
         "podLogsDir": dir.join("pods"),
+        "volumePluginDir": dir.join("volume-plugins"),
         // A pod's change of readiness should be on its way at once, not at the next tick.
         "nodeStatusUpdateFrequency": "5s",
     });

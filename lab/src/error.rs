@@ -9,12 +9,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or process operation of ours failed.
-    #[error("cannot {action}: {source}")]
+    #[error("cannot {action}: {error}")]
     Io {
         /// What was tried.
         action: String,
         /// What the system said.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// A command that we ran ended badly.
     #[error("`{command}` failed ({status}): {output}")]
@@ -51,12 +51,12 @@ pub enum Error {
         last: String,
     },
     /// The Kubernetes API refused or could not be reached.
-    #[error("{action}: {source}")]
+    #[error("cannot {action}: {error}")]
     Api {
         /// What was asked.
         action: String,
         /// What the client said.
-        source: Box<kube::Error>,
+        error: Box<kube::Error>,
     },
     /// The request makes no sense.
     #[error("{what}\n  hint: {hint}")]
@@ -90,12 +90,12 @@ pub(crate) trait Doing<T> {
 
 impl<T> Doing<T> for std::io::Result<T> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|source| Error::Io { action: action(), source })
+        self.map_err(|error| Error::Io { action: action(), error })
     }
 }
 
 impl<T> Doing<T> for std::result::Result<T, kube::Error> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|source| Error::Api { action: action(), source: Box::new(source) })
+        self.map_err(|error| Error::Api { action: action(), error: Box::new(error) })
     }
 }

@@ -8,6 +8,16 @@ pub mod gate;
 pub mod link;
 
 use crate::error::Result;
+use crate::progress::say;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static NOT_HEALED: AtomicU32 = AtomicU32::new(0);
+
+/// How many faults of this process could not be healed when they were dropped. What runs afterwards runs on
+/// broken clusters.
+pub fn not_healed() -> u32 {
+    NOT_HEALED.load(Ordering::Relaxed)
+}
 
 type Undo = Box<dyn FnOnce() -> Result<()> + Send + Sync>;
 
@@ -40,7 +50,8 @@ impl Drop for Fault {
         if let Some(undo) = self.undo.take()
             && let Err(error) = undo()
         {
-            eprintln!("lab: could not heal: {}: {error}", self.what);
+            NOT_HEALED.fetch_add(1, Ordering::Relaxed);
+            say(&format!("could not heal: {}: {error}", self.what));
         }
     }
 }

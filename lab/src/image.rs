@@ -36,12 +36,15 @@ const IMAGES: [Image; 5] = [
     Image { tag: SOCAT, entry: &["/usr/bin/socat"], command: &[] },
 ];
 
+/// Where the archive is kept: what goes into it is decided by our text and by the host's own programs.
+pub(crate) fn kept(cache: &Path) -> PathBuf {
+    let recipe = format!("{WORKLOAD}{IMAGES:?}{}{:?}", files::RECIPE, files::fingerprint());
+    cache.join(format!("images-{}.tar", &digest(recipe.as_bytes())[..12]))
+}
+
 /// The archive with all images, made if it is not in the cache yet.
 pub(crate) fn build(cache: &Path, progress: &Progress) -> Result<PathBuf> {
-    // What goes in is decided by our text and by the host's packages.
-    let host = std::fs::read("/var/lib/dpkg/status").unwrap_or_default();
-    let recipe = [WORKLOAD.as_bytes(), format!("{IMAGES:?}{}", files::RECIPE).as_bytes(), &host].concat();
-    let kept = cache.join(format!("images-{}.tar", &digest(&recipe)[..12]));
+    let kept = kept(cache);
     if kept.exists() {
         return Ok(kept);
     }
@@ -51,9 +54,20 @@ pub(crate) fn build(cache: &Path, progress: &Progress) -> Result<PathBuf> {
     let layer = files::layer(&workload)?;
     let unfinished = cache.join(format!("images-{}.building", std::process::id()));
     archive::write(&unfinished, &IMAGES, &layer)?;
+    forget_others(cache);
     std::fs::rename(&unfinished, &kept).doing(|| format!("keep {}", kept.display()))?;
     step.done();
     Ok(kept)
+}
+
+/// Removes archives of earlier recipes.
+fn forget_others(cache: &Path) {
+    for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("images-") && name.ends_with(".tar") {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Compiles the workload by itself and statically, so that it runs in an image with nothing else.

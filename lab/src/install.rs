@@ -7,12 +7,13 @@ mod packages;
 use crate::error::Result;
 use crate::image;
 use crate::progress::Progress;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 use go::{COREDNS, KUBERNETES};
 
 /// Where the built programs are.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Programs {
     /// The folder with kube-apiserver, kubelet, kubectl and the rest.
     pub kubernetes: PathBuf,
@@ -36,10 +37,10 @@ pub struct Installed {
     pub images: PathBuf,
 }
 
-/// The programs, if they were built before; builds nothing.
-pub(crate) fn built(cache: &Path) -> Option<Programs> {
-    let (kubernetes, coredns) = (cache.join(KUBERNETES.key()), cache.join(COREDNS.key()).join("coredns"));
-    (kubernetes.exists() && coredns.exists()).then_some(Programs { kubernetes, coredns })
+/// Whether everything is in the cache, so that neither Go nor Rust is needed.
+pub(crate) fn is_complete(cache: &Path) -> bool {
+    [KUBERNETES.key(), COREDNS.key()].iter().all(|key| cache.join(key).exists())
+        && image::kept(cache).exists()
 }
 
 /// Installs what is missing, saying so on the way.

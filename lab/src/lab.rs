@@ -6,10 +6,11 @@ use crate::cluster::Cluster;
 use crate::config;
 use crate::error::{Error, Result};
 use crate::install::{Installed, install};
-use crate::layout::{Layout, cache_root, try_lock, write_private};
+use crate::layout::{Layout, cache_root, make_dir, try_lock, write_private};
 use crate::network;
 use crate::place::Place;
-use crate::progress::Progress;
+use crate::process::Process;
+use crate::progress::{Progress, say};
 use crate::record::Record;
 use crate::spec::Spec;
 use crate::teardown::sweep;
@@ -50,24 +51,49 @@ impl Lab {
     pub async fn start(spec: &Spec, progress: &Progress) -> Result<Self> {
         spec.check()?;
         let layout = Layout::of(&spec.name);
+        layout.check()?;
         let lock = take_lock(&layout)?;
         let for_install = progress.clone();
         let installed = crate::boot::blocking(move || install(&cache_root(), &for_install)).await??;
         if sweep(&layout)? {
             progress.reached(&spec.name, "took away what was left of an earlier lab");
         }
-        let record = Record::claim(&layout, spec)?;
+        let record = Record::claim(&layout, spec, &installed.programs)?;
         // From here on, whatever fails, dropping takes away what was made.
         let (clusters, bystanders) = (Vec::new(), Vec::new());
         let mut lab = Self { record, layout, clusters, bystanders, owned: true, _lock: Some(lock) };
-        lab.build(&installed, progress).await?;
-        Ok(lab)
+        match lab.build(&installed, progress).await {
+            Ok(()) => Ok(lab),
+            Err(error) => Err(lab.keep_logs(error)),
+        }
+    }
+
+    /// Moves the logs of a start that failed to where they outlive it.
+    fn keep_logs(&self, error: Error) -> Error {
+        let kept = self.layout.failed();
+        let _ = std::fs::remove_dir_all(&kept);
+        for place in self.places() {
+            let target = kept.join(place.name());
+            if make_dir(&target).is_ok() {
+                let _ = std::fs::rename(place.dir().join("logs"), target.join("logs"));
+            }
+        }
+        match error {
+            Error::Component { cluster, component, what, tail, log } => {
+                let log = log.strip_prefix(self.layout.dir()).map(|path| kept.join(path)).unwrap_or(log);
+                Error::Component { cluster, component, what, tail, log }
+            }
+            other => other,
+        }
+    }
+
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        self.clusters.iter().map(Cluster::place).chain(self.bystanders.iter().map(Bystander::place))
     }
 
     async fn build(&mut self, installed: &Installed, progress: &Progress) -> Result<()> {
         let (slot, spec) = (self.record.slot, self.record.spec.clone());
         let numbers: Vec<_> = (1..=spec.clusters).map(|number| ClusterAddresses { slot, number }).collect();
-        network::build_bridge(slot)?;
         for (name, addresses) in spec.cluster_names().zip(&numbers) {
             let cluster = Cluster::prepare(&self.layout, &spec, &name, *addresses, &installed.programs)?;
             network::plug_in(cluster.place(), slot, addresses.number, &numbers)?;
@@ -88,11 +114,14 @@ impl Lab {
         self.record.write(&self.layout)
     }
 
-    /// The lab called `name`, if it is up and every component runs; this process does not own it.
+    /// The lab called `name`, if it is up, cabled, and every component runs; this process does not own it.
     pub fn find(name: &str) -> Result<Option<Self>> {
-        let whole =
-            |cluster: &Cluster| cluster.components().iter().all(|part| cluster.process(*part).is_some());
-        Ok(Self::find_broken(name)?.filter(|lab| lab.clusters.iter().all(whole)))
+        let runs = |process: Option<Process>| process.is_some_and(|process| !process.frozen());
+        let whole = |cluster: &Cluster| cluster.components().iter().all(|part| runs(cluster.process(*part)));
+        let cabled = |lab: &Self| {
+            crate::teardown::links(&lab.layout).len() > lab.clusters.len() + lab.bystanders.len()
+        };
+        Ok(Self::find_broken(name)?.filter(|lab| lab.clusters.iter().all(whole) && cabled(lab)))
     }
 
     /// The lab called `name`, if it is up, even if components have ended; this process does not own it.
@@ -100,13 +129,12 @@ impl Lab {
         crate::spec::check_name("lab", name)?;
         let layout = Layout::of(name);
         let Some(record) = Record::read(&layout).filter(|record| record.complete) else { return Ok(None) };
-        let Some(programs) = crate::install::built(&cache_root()) else { return Ok(None) };
-        let (slot, spec) = (record.slot, &record.spec);
+        let (slot, spec, programs) = (record.slot, &record.spec, &record.programs);
         let clusters: Option<Vec<_>> = spec
             .cluster_names()
             .zip(1..)
             .map(|(name, number)| {
-                Cluster::find(&layout, spec, &name, ClusterAddresses { slot, number }, &programs)
+                Cluster::find(&layout, spec, &name, ClusterAddresses { slot, number }, programs)
             })
             .collect();
         let bystanders: Option<Vec<_>> = spec
@@ -181,9 +209,7 @@ impl Lab {
     }
 
     fn close(&self) -> Result<()> {
-        for place in
-            self.clusters.iter().map(Cluster::place).chain(self.bystanders.iter().map(Bystander::place))
-        {
+        for place in self.places() {
             place.close()?;
         }
         sweep(&self.layout).map(drop)
@@ -195,7 +221,7 @@ impl Drop for Lab {
         if self.owned
             && let Err(error) = self.close()
         {
-            eprintln!("lab: could not take `{}` down: {error}", self.record.spec.name);
+            say(&format!("could not take `{}` down: {error}", self.record.spec.name));
         }
     }
 }
@@ -206,7 +232,6 @@ pub fn down(name: &str) -> Result<bool> {
     let layout = Layout::of(name);
     let lock = take_lock(&layout)?;
     let found = sweep(&layout)?;
-    let _ = std::fs::remove_file(layout.lock());
     drop(lock);
     Ok(found)
 }

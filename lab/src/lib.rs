@@ -54,7 +54,7 @@ pub use lab::{Bystander, Lab, down};
 pub use layout::{Layout, MARK, cache_root, state_root};
 pub use place::Place;
 pub use process::Process;
-pub use progress::Progress;
+pub use progress::{Progress, say};
 pub use record::names;
 pub use request::ApiRequest;
 pub use spec::{Kind, Spec};

@@ -3,6 +3,7 @@
 mod cli;
 
 use clap::Parser;
+use std::io::Write;
 use std::process::ExitCode;
 
 #[tokio::main]
@@ -11,7 +12,7 @@ async fn main() -> ExitCode {
     match cli::run(arguments).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -1,31 +1,64 @@
 //! The cables: one bridge on the host, a leg of it in every place, routes between pod networks.
 
 use crate::addresses::{self, ClusterAddresses, Pair};
-use crate::command::run_with_input;
+use crate::command::{run, run_with_input};
 use crate::error::Result;
 use crate::place::Place;
 use std::fmt::Write;
+use std::path::Path;
 use std::process::Command;
 
-/// Makes the lab's bridge, with the host's own addresses on it.
-pub(crate) fn build_bridge(slot: u8) -> Result<()> {
+/// Makes the lab's bridge, with the host's own addresses on it. Links carry the lab's folder as their alias.
+pub(crate) fn build_bridge(slot: u8, lab: &Path) -> Result<()> {
     let (bridge, host) = (addresses::bridge(slot), addresses::host(slot));
     ip(&format!(
         "link add {bridge} type bridge
+link set {bridge} alias {lab}
 addr add {v4}/24 dev {bridge}
 addr add {v6}/64 dev {bridge} nodad
 link set {bridge} up
 ",
+        lab = lab.display(),
         v4 = host.v4,
         v6 = host.v6
     ))
 }
 
-/// Removes the bridge of `slot`, if it is there.
-pub(crate) fn remove_bridge(slot: u8) -> Result<()> {
-    let bridge = addresses::bridge(slot);
-    if std::path::Path::new("/sys/class/net").join(&bridge).exists() {
-        ip(&format!("link del {bridge}\n"))?;
+/// Whether `slot` has no links, anybody's.
+pub(crate) fn is_free(slot: u8) -> bool {
+    links(|name, _| is_of_slot(name, slot)).is_empty()
+}
+
+/// The links of the lab at `lab`: those that carry its folder, and those of the slot that it claimed when
+/// there were none.
+pub(crate) fn links_of(lab: &Path, slot: Option<u8>) -> Vec<String> {
+    let alias = lab.display().to_string();
+    links(|name, its| its == alias || (its.is_empty() && slot.is_some_and(|slot| is_of_slot(name, slot))))
+}
+
+fn is_of_slot(name: &str, slot: u8) -> bool {
+    name == addresses::bridge(slot) || name.starts_with(&addresses::cable_prefix(slot))
+}
+
+fn links(of: impl Fn(&str, &str) -> bool) -> Vec<String> {
+    let folder = Path::new("/sys/class/net");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| {
+            let alias = std::fs::read_to_string(folder.join(name).join("ifalias")).unwrap_or_default();
+            of(name, alias.trim_end())
+        })
+        .collect()
+}
+
+/// Removes `links`, and does not mind those that went by themselves meanwhile.
+pub(crate) fn remove(links: &[String]) -> Result<()> {
+    for link in links {
+        let outcome = run(Command::new("ip").args(["link", "del", link]));
+        if Path::new("/sys/class/net").join(link).exists() {
+            outcome?;
+        }
     }
     Ok(())
 }
@@ -35,9 +68,10 @@ pub(crate) fn plug_in(place: &Place, slot: u8, host: u8, clusters: &[ClusterAddr
     let (bridge, cable) = (addresses::bridge(slot), addresses::cable(slot, host));
     ip(&format!(
         "link add {cable} type veth peer name eth0 netns {pid}
-link set {cable} master {bridge} up
+link set {cable} alias {lab} master {bridge} up
 ",
-        pid = place.first().pid()
+        pid = place.first().pid(),
+        lab = place.lab().display()
     ))?;
     let own = addresses::on_bridge(slot, host);
     place.shell(&format!(

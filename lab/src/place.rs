@@ -19,7 +19,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 const FIRST_PROCESS: &str = r#"set -e
 hostname "$1"
 mount -t proc proc /proc
-for folder in /run /var/log /var/lib/cni; do mount -t tmpfs lab "$folder"; done
+for folder in /run /var/log /var/lib/cni /var/lib/kubelet; do mount -t tmpfs lab "$folder"; done
 hierarchies=/sys/fs/cgroup
 [ -e /sys/fs/cgroup/cgroup.controllers ] || hierarchies=$(echo /sys/fs/cgroup/*)
 for hierarchy in $hierarchies; do
@@ -70,14 +70,16 @@ impl Place {
     pub(crate) fn open(layout: &Layout, name: &str) -> Result<Self> {
         let dir = layout.member(name);
         make_dir(&dir.join("logs"))?;
-        make_dir(Path::new("/var/lib/cni"))?;
+        // Programs have these paths built in; inside they are empty folders of the place's own.
+        for folder in ["/var/lib/cni", "/var/lib/kubelet"] {
+            make_dir(Path::new(folder))?;
+        }
         let log = open_log(&dir, "place")?;
         let mut command = Command::new("unshare");
         command
             .args(["--fork", "--pid", "--mount", "--net", "--uts", "--ipc", "--propagation", "private"])
             .args(["sh", "-c", FIRST_PROCESS, "first", name])
-            .arg(layout.dir().file_name().unwrap_or_default())
-            .arg(ENTER)
+            .args([layout.group().as_str(), ENTER])
             .env_clear()
             .env("PATH", PATH)
             .env(MARK, layout.dir());
@@ -106,6 +108,11 @@ impl Place {
     /// Its folder.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The folder of its lab.
+    pub fn lab(&self) -> &Path {
+        &self.mark
     }
 
     /// The process that holds it open.

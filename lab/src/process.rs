@@ -1,6 +1,6 @@
 //! Processes that outlive us: recorded by id *and* start time, so that a reused id is never signalled.
 
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -77,17 +77,19 @@ impl Process {
         self.signal(Signal::TERM)?;
         // A frozen process hears SIGTERM only once it runs again.
         self.signal(Signal::CONT)?;
-        if !self.wait_gone(grace) {
-            self.kill()?;
-        }
-        Ok(())
+        if self.wait_gone(grace) { Ok(()) } else { self.kill() }
     }
 
     /// Ends it at once, and waits until it is gone.
     pub fn kill(&self) -> Result<()> {
         self.signal(Signal::KILL)?;
-        self.wait_gone(Duration::from_secs(10));
-        Ok(())
+        if self.wait_gone(Duration::from_secs(10)) {
+            return Ok(());
+        }
+        Err(Error::refused(
+            format!("process {} does not end", self.pid),
+            "it may hang in the kernel: see `dmesg`",
+        ))
     }
 }
 

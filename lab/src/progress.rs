@@ -1,11 +1,16 @@
 //! Says what is going on, on standard error, one line per step: plain enough for a log file.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How often a long step reports when nobody watches a terminal.
 const QUIET: Duration = Duration::from_secs(15);
+
+/// Says `text` to whoever watches; that nobody does is no reason to fail.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "lab: {text}");
+}
 
 /// Where steps are announced.
 #[derive(Debug, Clone)]
@@ -44,8 +49,10 @@ impl Progress {
 
     fn line(&self, text: &str) {
         if !self.silent {
-            let clear = if self.terminal { "\r\x1b[K" } else { "" };
-            eprintln!("{clear}lab: {text}");
+            if self.terminal {
+                let _ = write!(std::io::stderr(), "\r\x1b[K");
+            }
+            say(text);
         }
     }
 }
@@ -67,13 +74,13 @@ impl Step {
         }
         let seconds = self.start.elapsed().as_secs();
         if self.progress.terminal {
-            eprint!("\r\x1b[Klab: {} … {how_far}, {seconds} s", self.what);
+            let _ = write!(std::io::stderr(), "\r\x1b[Klab: {} … {how_far}, {seconds} s", self.what);
             return;
         }
         let mut spoke = self.spoke.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if spoke.elapsed() >= QUIET {
             *spoke = Instant::now();
-            eprintln!("lab: {} … {how_far}, {seconds} s", self.what);
+            say(&format!("{} … {how_far}, {seconds} s", self.what));
         }
     }
 

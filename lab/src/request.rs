@@ -15,7 +15,7 @@ pub struct ApiRequest {
     pub subresource: String,
     /// The namespace; empty for cluster-scoped resources and lists over all namespaces.
     pub namespace: String,
-    /// The object's name; empty for lists and creates.
+    /// The object's name; empty for lists, and for creates as a gate sees them.
     pub name: String,
 }
 

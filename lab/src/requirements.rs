@@ -15,6 +15,8 @@ pub enum Missing {
     Root,
     /// Kubernetes is built from Go modules.
     Go,
+    /// The program in the pods is compiled by the lab.
+    Rust,
     /// Nothing can be made.
     Forbidden {
         /// What was tried, and what the system said.
@@ -32,21 +34,33 @@ impl std::fmt::Display for Missing {
                 f.write_str("not root: run as root (sudo) to let it make namespaces and run containers")
             }
             Self::Go => f.write_str("no `go` on the PATH: install Go 1.26 or newer to build Kubernetes with"),
+            Self::Rust => {
+                f.write_str("no `rustc` on the PATH: install Rust to compile the pods' program with")
+            }
             Self::Forbidden { why } => write!(f, "this machine lets no namespaces be made: {why}"),
         }
     }
 }
 
-/// What is missing for real clusters to run here, if anything.
-pub fn missing() -> Option<Missing> {
+/// What is missing to look at labs or to take one away.
+pub fn missing_to_manage() -> Option<Missing> {
     if !cfg!(target_os = "linux") {
         return Some(Missing::Linux { system: std::env::consts::OS });
     }
-    if !rustix::process::geteuid().is_root() {
-        return Some(Missing::Root);
+    (!rustix::process::geteuid().is_root()).then_some(Missing::Root)
+}
+
+/// What is missing for real clusters to run here, if anything.
+pub fn missing() -> Option<Missing> {
+    if let Some(missing) = missing_to_manage() {
+        return Some(missing);
     }
-    if !on_path("go") {
-        return Some(Missing::Go);
+    if !crate::install::is_complete(&crate::cache_root()) {
+        for (program, missing) in [("go", Missing::Go), ("rustc", Missing::Rust)] {
+            if !on_path(program) {
+                return Some(missing);
+            }
+        }
     }
     let tried = Command::new("unshare").args(["--fork", "--pid", "--mount", "--net", "true"]).output();
     match tried {

@@ -1,20 +1,22 @@
 //! Takes a lab away, whole or half-made, also one whose driver was killed.
 //!
 //! Nothing is found by a program's name: processes carry the lab's mark in their environment, links carry
-//! the lab's slot in their name, and control groups lie in the lab's own folder.
+//! its folder as their alias, and control groups lie in the lab's own folder.
 
-use crate::addresses;
-use crate::error::{Doing, Result};
-use crate::layout::{Layout, read};
-use crate::network::remove_bridge;
+use crate::error::{Doing, Error, Result};
+use crate::layout::Layout;
+use crate::network;
 use crate::process::marked;
 use crate::record::Record;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Removes everything of the lab at `layout`; whether there was anything.
 pub(crate) fn sweep(layout: &Layout) -> Result<bool> {
-    let mut found = layout.dir().exists();
+    let dir = layout.dir();
+    refuse_what_is_no_lab(layout)?;
+    let mut found = dir.exists();
     // Ending a place's first process ends what the mark does not reach: containers have an environment of
     // their own. The mark finds first processes too, so ending all that is marked is enough.
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -31,32 +33,45 @@ pub(crate) fn sweep(layout: &Layout) -> Result<bool> {
             process.wait_gone(deadline.saturating_duration_since(Instant::now()));
         }
         if Instant::now() > deadline {
-            return Err(crate::Error::refused(
+            return Err(Error::refused(
                 format!("{} processes of the lab do not end", processes.len()),
                 "they may hang in the kernel: see `dmesg`, and try again",
             ));
         }
     }
-    if let Some(record) = read(&layout.record()).ok().and_then(|text| Record::parse(&text)) {
-        remove_bridge(record.slot)?;
-    }
+    network::remove(&links(layout))?;
     remove_cgroups(layout)?;
-    if layout.dir().exists() {
-        // A mount made outside a place (there should be none) would be emptied through: never follow one.
-        unmount_below(layout.dir())?;
-        std::fs::remove_dir_all(layout.dir()).doing(|| format!("remove {}", layout.dir().display()))?;
+    if dir.exists() {
+        for mount in mounts_below(dir).iter().rev() {
+            crate::command::run(std::process::Command::new("umount").arg("-l").arg(mount))?;
+        }
+        // There should be no mounts at all outside the places. To delete through one would be unforgivable.
+        if let Some(mount) = mounts_below(dir).first() {
+            return Err(Error::refused(
+                format!("{} is still mounted", mount.display()),
+                "unmount it, then try again",
+            ));
+        }
+        std::fs::remove_dir_all(dir).doing(|| format!("remove {}", dir.display()))?;
     }
     Ok(found)
 }
 
-/// The links of slot `slot` that are still there: empty when the lab is gone.
-pub fn links(slot: u8) -> Vec<String> {
-    let (bridge, cable) = (addresses::bridge(slot), format!("atoll{slot}p"));
-    let links = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    links
-        .filter_map(|link| link.file_name().into_string().ok())
-        .filter(|name| *name == bridge || name.starts_with(&cable))
-        .collect()
+/// A lab's record is the first file that is written and the last thing that makes its folder ours.
+fn refuse_what_is_no_lab(layout: &Layout) -> Result<()> {
+    let empty = std::fs::read_dir(layout.dir()).map_or(true, |mut entries| entries.next().is_none());
+    if empty || layout.record().exists() {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("{} is not the folder of a lab", layout.dir().display()),
+        "choose another name or another ATOLL_LAB_STATE; if it is what a crash left, remove it by hand",
+    ))
+}
+
+/// The links of the lab at `layout` that are still there: none when it is gone.
+pub fn links(layout: &Layout) -> Vec<String> {
+    network::links_of(layout.dir(), Record::read(layout).map(|record| record.slot))
 }
 
 /// The mounts at or below `dir` that this process sees.
@@ -65,28 +80,41 @@ pub fn mounts_below(dir: &Path) -> Vec<PathBuf> {
     let mut mounts: Vec<_> = table
         .lines()
         .filter_map(|line| line.split(' ').nth(4))
-        .map(PathBuf::from)
+        .map(unescape)
         .filter(|mount| mount.starts_with(dir))
         .collect();
     mounts.sort();
     mounts
 }
 
-fn unmount_below(dir: &Path) -> Result<()> {
-    for mount in mounts_below(dir).iter().rev() {
-        crate::command::run(std::process::Command::new("umount").arg("-l").arg(mount))?;
+/// The kernel writes spaces and the like as a backslash and three octal digits.
+fn unescape(path: &str) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = path.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(escaped) if byte == b'\\' => {
+                bytes.push(escaped);
+                rest = &after[3..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
     }
-    Ok(())
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
 /// The lab's folders in every control group hierarchy.
 pub fn cgroups(layout: &Layout) -> Vec<PathBuf> {
     let root = Path::new("/sys/fs/cgroup");
     let below = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
-    let name = layout.dir().file_name().unwrap_or_default();
+    let name = layout.group();
     std::iter::once(root.to_owned())
         .chain(below)
-        .map(|hierarchy| hierarchy.join("atoll-lab").join(name))
+        .map(|hierarchy| hierarchy.join("atoll-lab").join(&name))
         .filter(|group| group.is_dir())
         .collect()
 }
@@ -119,5 +147,28 @@ fn remove_group(group: &Path) -> Result<()> {
             }
             outcome => return outcome.doing(|| format!("remove the control group {}", group.display())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escaped_mount_points_are_read_back() {
+        assert_eq!(unescape("/a\\040b/c"), PathBuf::from("/a b/c"));
+        assert_eq!(unescape("/plain\\x"), PathBuf::from("/plain\\x"));
+    }
+
+    #[test]
+    fn a_folder_that_is_no_lab_is_never_removed() {
+        let root = std::env::temp_dir().join(format!("lab-unit-{}", std::process::id()));
+        let layout = Layout::at(root.join("thesis"));
+        std::fs::create_dir_all(layout.dir()).unwrap();
+        std::fs::write(layout.dir().join("chapter1"), "years of work").unwrap();
+        let refused = sweep(&layout).unwrap_err().to_string();
+        assert!(refused.contains("not the folder of a lab"), "{refused}");
+        assert!(layout.dir().join("chapter1").exists());
+        std::fs::remove_dir_all(root).unwrap();
     }
 }

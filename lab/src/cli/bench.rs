@@ -31,10 +31,11 @@ impl Bench {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         super::possible()?;
         lab::install(&lab::cache_root(), &Progress::to_stderr())?;
+        let name = format!("bench-{}", std::process::id());
         let mut results = Vec::new();
         for (what, spec) in [
-            (format!("{} whole clusters", self.clusters), Spec::whole("bench", self.clusters)),
-            ("1 API-only cluster".to_owned(), Spec::api_only("bench", 1)),
+            (format!("{} whole clusters", self.clusters), Spec::whole(&name, self.clusters)),
+            ("1 API-only cluster".to_owned(), Spec::api_only(&name, 1)),
         ] {
             let mut result = Result { what, up_seconds: Vec::new(), down_seconds: Vec::new() };
             for round in 1..=self.rounds {
@@ -44,7 +45,7 @@ impl Bench {
                 let start = Instant::now();
                 lab.down()?;
                 result.down_seconds.push(start.elapsed().as_secs_f64());
-                eprintln!("lab: {}, round {round} of {}", result.what, self.rounds);
+                lab::say(&format!("{}, round {round} of {}", result.what, self.rounds));
             }
             results.push(result);
         }

@@ -41,7 +41,7 @@ impl Conformance {
 
         let work = lab.layout().dir().join("report");
         std::fs::create_dir_all(&work)?;
-        eprintln!("lab: running {}", suite.display());
+        lab::say(&format!("running {}", suite.display()));
         let status = Command::new(&suite)
             .arg(format!("--kubeconfig={}", lab.layout().kubeconfig().display()))
             .args(["--contexts=member1,member2", "--organization=Atoll", "--project=atoll"])
@@ -52,7 +52,7 @@ impl Conformance {
         let report = work.join("report.yaml");
         ensure!(report.is_file(), "the suite wrote no report: it ended with {status}");
         keep(&report, &self.report)?;
-        eprintln!("lab: the report is {}", self.report.join("report.yaml").display());
+        lab::say(&format!("the report is {}", self.report.join("report.yaml").display()));
         Ok(super::code(status))
     }
 }

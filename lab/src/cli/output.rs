@@ -104,8 +104,11 @@ impl Format {
             Self::Json => format!("{}\n", serde_json::to_string_pretty(value)?),
             Self::Yaml => serde_saphyr::to_string(&value)?,
         };
-        std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?;
-        Ok(())
+        match std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()) {
+            // Whoever reads has read enough.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            outcome => Ok(outcome?),
+        }
     }
 }
 

@@ -3,8 +3,10 @@
 use super::output::{Format, LabStatus, status};
 use super::{Named, possible};
 use clap::Args;
-use lab::{Kind, Lab, Progress, Spec};
+use lab::{Kind, Lab, Progress, Spec, say};
+use std::io::Write;
 use std::time::Instant;
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Args)]
 pub(super) struct Up {
@@ -44,17 +46,20 @@ impl Up {
         possible()?;
         let progress = Progress::to_stderr();
         let start = Instant::now();
-        let there = if self.fresh { None } else { Lab::find(&spec.name)?.filter(|lab| *lab.spec() == spec) };
-        if there.is_some() {
-            eprintln!("lab: `{}` is up already", spec.name);
-        } else {
-            // Ctrl-C drops the half-made lab, and that takes it away.
-            let lab = tokio::select! {
-                lab = Lab::start(&spec, &progress) => lab?,
-                _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted; what had been made is gone"),
-            };
-            lab.leave_running();
-            eprintln!("lab: up in {:.1} s", start.elapsed().as_secs_f32());
+        match Lab::find(&spec.name)? {
+            Some(there) if *there.spec() == spec && !self.fresh => {
+                say(&format!("`{}` is up already", spec.name));
+            }
+            Some(there) if !self.fresh => anyhow::bail!(
+                "the lab `{}` is up, and it is another: {} clusters, {:?}\n  hint: `--fresh` replaces it, `--name` starts one beside it",
+                spec.name,
+                there.spec().clusters,
+                there.spec().kind
+            ),
+            _ => {
+                until_interrupted(Lab::start(&spec, &progress)).await?.leave_running();
+                say(&format!("up in {:.1} s", start.elapsed().as_secs_f32()));
+            }
         }
         let status = status(&spec.name)?;
         self.output.print(&status)?;
@@ -65,9 +70,26 @@ impl Up {
     }
 }
 
+/// Lets `start` go on until it is done or somebody wants it to end; dropped, it takes away what it made.
+async fn until_interrupted(start: impl Future<Output = lab::Result<Lab>>) -> anyhow::Result<Lab> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let code = tokio::select! {
+        lab = start => return Ok(lab?),
+        _ = tokio::signal::ctrl_c() => 130,
+        _ = terminate.recv() => 143,
+        _ = hang_up.recv() => 129,
+    };
+    say("interrupted; what had been made is gone");
+    // A build that was under way holds a thread, and nobody wants to wait for it.
+    std::process::exit(code)
+}
+
 fn hint(status: &LabStatus) {
-    eprintln!(
-        "\nTry:\n  export KUBECONFIG={}\n  kubectl --context {} get pods -A\n  lab down --name {}",
+    let program = std::env::args().next().unwrap_or_else(|| "lab".to_owned());
+    let _ = writeln!(
+        std::io::stderr(),
+        "\nTry:\n  export KUBECONFIG={}\n  kubectl --context {} get nodes\n  {program} down --name {}",
         status.kubeconfig,
         status.clusters.first().map_or("member1", |cluster| &cluster.name),
         status.name

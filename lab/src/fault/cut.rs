@@ -138,6 +138,10 @@ impl Cluster {
         run_with_input(self.place().command("nft").args(["-f", "-"]), &rules)?;
         let place = self.place().clone();
         Ok(Fault::new(format!("{cut:?} at {}", self.name()), move || {
+            // With the place, its packet filter is gone too.
+            if !place.first().alive() {
+                return Ok(());
+            }
             run(place.command("nft").args(["delete", "table", "inet", &table])).map(drop)
         }))
     }

@@ -52,7 +52,7 @@ impl Requests {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {
     /// Answered with this status, and never shown to the API server.
-    Refuse(u16),
+    Refuse(StatusCode),
     /// Answered with 429 and this `Retry-After`, in seconds.
     TooMany(u32),
     /// Shown to the API server only after this long.
@@ -195,7 +195,7 @@ async fn pass(
         rules.iter().rev().find(|(_, requests, _)| requests.include(&asked)).map(|(.., treatment)| *treatment)
     };
     match treatment {
-        Some(Treatment::Refuse(code)) => return Ok(refusal(StatusCode::from_u16(code)?, None)),
+        Some(Treatment::Refuse(code)) => return Ok(refusal(code, None)),
         Some(Treatment::TooMany(seconds)) => {
             return Ok(refusal(StatusCode::TOO_MANY_REQUESTS, Some(seconds)));
         }

@@ -1,8 +1,9 @@
 //! Debian packages: what the clusters run on, and what goes into the images.
 
 use crate::command::run;
-use crate::error::{Error, Result};
+use crate::error::{Doing, Error, Result};
 use crate::progress::Progress;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -38,16 +39,38 @@ pub(super) fn install(progress: &Progress) -> Result<()> {
         ));
     }
     let step = progress.step(format!("install {}", missing.join(" ")));
+    let _quiet = NoServices::set()?;
     let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        // The packages' own services must not start: the lab runs its own.
-        command.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1").arg("-qq").args(arguments);
-        run(&mut command)
+        run(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").arg("-qq").args(arguments))
     };
     apt(&["update"])?;
     apt(&[&["install", "-y", "--no-install-recommends"], &missing[..]].concat())?;
     step.done();
     Ok(())
+}
+
+/// While it lives, packages do not start their services: the lab runs its own etcd and containerd.
+struct NoServices(Option<&'static Path>);
+
+impl NoServices {
+    fn set() -> Result<Self> {
+        let policy = Path::new("/usr/sbin/policy-rc.d");
+        if policy.exists() {
+            return Ok(Self(None));
+        }
+        let doing = || format!("write {}", policy.display());
+        std::fs::write(policy, "#!/bin/sh\nexit 101\n").doing(doing)?;
+        std::fs::set_permissions(policy, std::fs::Permissions::from_mode(0o755)).doing(doing)?;
+        Ok(Self(Some(policy)))
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if let Some(policy) = self.0 {
+            let _ = std::fs::remove_file(policy);
+        }
+    }
 }
 
 fn missing(exists: impl Fn(&str) -> bool) -> Vec<&'static str> {

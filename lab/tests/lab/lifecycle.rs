@@ -15,6 +15,8 @@ pub(crate) fn tests(suite: &mut Suite) {
     suite.test_alone("up_replaces_a_lab_of_which_a_component_died", up_replaces_a_broken_lab);
     suite.test_alone("down_leaves_nothing_of_a_lab_with_pods_after_a_crash", down_leaves_nothing);
     suite.test_alone("two_labs_are_up_side_by_side", two_labs_side_by_side);
+    suite.test_alone("a_link_that_is_not_ours_is_neither_used_nor_removed", a_foreign_link);
+    suite.test_alone("up_does_not_replace_a_running_lab_unasked", another_spec);
     suite.test_alone("bad_input_is_refused_with_what_to_do", bad_input_is_refused);
 }
 
@@ -145,14 +147,15 @@ async fn down_leaves_nothing() -> Outcome {
         "components and a pod: {} {namespaces:?}",
         processes.len()
     );
-    ensure!(!links(slot).is_empty() && !cgroups(&layout).is_empty(), "there is something to take away");
+    ensure!(!links(&layout).is_empty() && !cgroups(&layout).is_empty(), "there is something to take away");
 
     run(&["down", "--name", "test-down"])?;
     let left: Vec<_> = processes.iter().filter(|process| process.alive()).collect();
     ensure!(left.is_empty(), "processes are left: {left:?}");
     let left: Vec<_> = network_namespaces(&all_processes()).intersection(&namespaces).cloned().collect();
     ensure!(left.is_empty(), "namespaces are left: {left:?}");
-    ensure!(links(slot).is_empty(), "links are left: {:?}", links(slot));
+    ensure!(links(&layout).is_empty(), "links are left: {:?}", links(&layout));
+    ensure!(!Path::new("/sys/class/net").join(lab::addresses::bridge(slot)).exists(), "the bridge is left");
     ensure!(cgroups(&layout).is_empty(), "control groups are left: {:?}", cgroups(&layout));
     ensure!(mounts_below(layout.dir()).is_empty(), "mounts are left: {:?}", mounts_below(layout.dir()));
     ensure!(!layout.dir().exists(), "{} is left", layout.dir().display());
@@ -170,6 +173,42 @@ async fn two_labs_side_by_side() -> Outcome {
     ensure!(left.slot() != right.slot(), "each has its own network");
     run(&["down", "--name", "test-left"])?;
     right.member(1).client().await?.apiserver_version().await?;
+    Ok(())
+}
+
+/// A link of somebody else's, removed at the end.
+struct ForeignLink(String);
+
+impl Drop for ForeignLink {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["link", "del", &self.0]).output();
+    }
+}
+
+async fn a_foreign_link() -> Outcome {
+    let _cleanup = Cleanup("test-foreign");
+    let up = ["up", "--name", "test-foreign", "-n", "1", "--api-only"];
+    run(&up)?;
+    let name = lab::addresses::bridge(Lab::find("test-foreign")?.context("it is up")?.slot());
+    run(&["down", "--name", "test-foreign"])?;
+    ensure!(Command::new("ip").args(["link", "add", &name, "type", "bridge"]).status()?.success(), "{name}");
+    let foreign = ForeignLink(name);
+    run(&up)?;
+    let slot = Lab::find("test-foreign")?.context("it is up")?.slot();
+    ensure!(lab::addresses::bridge(slot) != foreign.0, "the link in the way was passed by");
+    run(&["down", "--name", "test-foreign"])?;
+    ensure!(Path::new("/sys/class/net").join(&foreign.0).exists(), "and it is still there");
+    Ok(())
+}
+
+async fn another_spec() -> Outcome {
+    let _cleanup = Cleanup("test-another");
+    let up = ["up", "--name", "test-another", "-n", "1", "--api-only", "-o", "json"];
+    let first = api_servers(&run(&up)?)?;
+    let refused = command(&["up", "--name", "test-another", "-n", "2", "--api-only"]).output()?;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    ensure!(!refused.status.success() && said.contains("--fresh"), "{said}");
+    ensure!(first == api_servers(&run(&up)?)?, "it runs on as it was");
     Ok(())
 }
 

@@ -53,7 +53,10 @@ async fn a_gate_refuses_the_chosen_verb_only(lab: &Lab) -> Outcome {
     let gate = Gate::before(lab.member(1)).await?;
     let maps = maps_via(lab.member(1), &gate.server()).await?;
     let recorder = Recorder::of(lab.member(1))?;
-    let refusal = gate.treat(Requests::of(&["create"], "configmaps"), Treatment::Refuse(503));
+    let refusal = gate.treat(
+        Requests::of(&["create"], "configmaps"),
+        Treatment::Refuse(http::StatusCode::SERVICE_UNAVAILABLE),
+    );
     ensure!(
         code_of(maps.create(&PostParams::default(), &config_map("refused")).await) == 503,
         "503 was asked for"
