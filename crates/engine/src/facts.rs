@@ -107,7 +107,7 @@ pub enum ServiceType {
 }
 
 /// `spec.sessionAffinity`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum SessionAffinity {
     /// None.
     #[default]
@@ -117,7 +117,7 @@ pub enum SessionAffinity {
 }
 
 /// `spec.internalTrafficPolicy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum InternalTrafficPolicy {
     /// All endpoints.
     #[default]
@@ -127,7 +127,7 @@ pub enum InternalTrafficPolicy {
 }
 
 /// `spec.trafficDistribution`. A value unknown to us is left out of the facts: no importer's API could be asked for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TrafficDistribution {
     /// The old name of `PreferSameZone`.
     PreferClose,
@@ -220,7 +220,7 @@ pub struct SliceFact {
 }
 
 /// A port of an EndpointSlice.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SlicePort {
     /// The name of the Service's port that it serves.
     pub name: PortName,
@@ -233,7 +233,7 @@ pub struct SlicePort {
 }
 
 /// The conditions of an endpoint, exactly as its cluster gives them: they are copied, never judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct EndpointConditions {
     /// `ready`; unset counts as true.
     pub ready: Option<bool>,

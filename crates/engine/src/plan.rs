@@ -183,7 +183,7 @@ pub struct Slice {
 }
 
 /// An endpoint to be held.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// Its addresses.
     pub addresses: Box<[IpAddr]>,

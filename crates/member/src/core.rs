@@ -1,0 +1,270 @@
+//! The state machine: events in, commands out. No clock, no socket, no runtime.
+//!
+//! ```text
+//!   Seen, Gone, Listed ──▶ facts ──▶ Report(Change)           gate: lists complete?
+//!                     └──▶ cache ─┐                             │ no deletes before
+//!   Assigned ────────────▶ plans ─┴─▶ queue ──▶ judge(target) ──┴─▶ Write, Read
+//!                                       ▲                             │
+//!                                       └────── Wrote, Read ◀─────────┘ (shell)
+//! ```
+//!
+//! The queue holds targets, not contents: [`Core::step`] judges a target against the latest plan and the latest state when its turn
+//! has come, so that a newer plan replaces an older write, and one write per object and change is all there is.
+
+pub mod cache;
+mod diff;
+pub mod event;
+pub mod facts;
+pub mod object;
+mod outcome;
+pub mod queue;
+mod see;
+pub mod sync;
+#[cfg(test)]
+mod tests;
+pub mod wanted;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use atoll_engine::facts::Capabilities;
+use atoll_engine::names::{Namespace, ServiceKey};
+use atoll_engine::plan::{Plan, Touched};
+use atoll_engine::world::Change;
+
+use self::cache::Cache;
+use self::diff::Verdict;
+use self::event::{Command, Event, Now};
+use self::facts::Facts;
+use self::object::{Kind, Print, PropertyName, Target};
+use self::queue::{Flight, Queue};
+use self::sync::Gate;
+use crate::Identity;
+use crate::report::{Assignment, Problem, Report};
+
+/// How often the same problem is told.
+const REMIND: Duration = Duration::from_secs(300);
+/// How many problems are kept apart. A member must not fill the hub's memory with them.
+const MOST_PROBLEMS: usize = 500;
+
+/// One member cluster: what it says, what it holds, what it should hold.
+#[derive(Debug)]
+pub struct Core {
+    identity: Identity,
+    gate: Gate,
+    facts: Facts,
+    cache: Cache,
+    plans: BTreeMap<ServiceKey, Arc<Plan>>,
+    queue: Queue,
+    /// What is in flight, and what the object should say then.
+    sent: HashMap<Target, Sent>,
+    permitted: bool,
+    capabilities: Option<Capabilities>,
+    heard: Option<Capabilities>,
+    /// Namespaces that answered a create with "I am going".
+    closing: BTreeSet<Namespace>,
+    /// Services that did not get the addresses they asked for.
+    unwished: BTreeSet<ServiceKey>,
+    /// Services that were told to be held and are not planned yet.
+    told: BTreeSet<ServiceKey>,
+    problems: BTreeMap<Problem, Instant>,
+    out: Vec<Command>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    print: Option<Print>,
+    request: SentRequest,
+}
+
+/// What was sent, as far as the answer needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SentRequest {
+    Read,
+    Create { wish: bool },
+    Update,
+    Attach,
+    Status,
+    Delete,
+}
+
+impl Core {
+    /// A member of which nothing is known.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            gate: Gate::default(),
+            facts: Facts::default(),
+            cache: Cache::default(),
+            plans: BTreeMap::new(),
+            queue: Queue::default(),
+            sent: HashMap::new(),
+            permitted: false,
+            capabilities: None,
+            heard: None,
+            closing: BTreeSet::new(),
+            unwished: BTreeSet::new(),
+            told: BTreeSet::new(),
+            problems: BTreeMap::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Takes in what happened; says what is to be done.
+    pub fn step(&mut self, event: Event, now: Now) -> Vec<Command> {
+        match event {
+            Event::ListStarted(kind) => self.gate.start(kind),
+            Event::Listed(kind) => self.listed(kind),
+            Event::Seen(seen) => self.see(seen),
+            Event::Gone(gone) => self.gone(&gone),
+            Event::Assigned(assignment) => self.assigned(assignment),
+            Event::Wrote(target, answer) => self.wrote(target, answer, now),
+            Event::Read(target, answer) => self.read(target, answer, now),
+            Event::Permitted(permitted) => self.permitted = permitted,
+            Event::Capable(capabilities) => {
+                self.capabilities = Some(capabilities);
+                self.say_heard();
+            }
+            Event::Noticed(problem) => self.problem(problem, now),
+            Event::Tick => {}
+        }
+        self.queue.wake(now.instant);
+        self.dispatch(now);
+        std::mem::take(&mut self.out)
+    }
+
+    /// When to step next if nothing happens.
+    pub fn next_wake(&self) -> Option<Instant> {
+        self.queue.next_wake()
+    }
+
+    /// Whether everything is as it should be, as far as is known.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_idle()
+    }
+
+    fn dispatch(&mut self, now: Now) {
+        while self.permitted {
+            let Some(target) = self.queue.next(is_busy) else { break };
+            match self.judge(&target, now) {
+                Verdict::Settled => self.queue.settled(&target),
+                Verdict::Wait => {}
+                Verdict::Blocked(problem) => self.problem(problem, now),
+                Verdict::Read => {
+                    self.sent.insert(target.clone(), Sent { print: None, request: SentRequest::Read });
+                    self.queue.fly(target.clone());
+                    self.out.push(Command::Read(target));
+                }
+                Verdict::Send(request, print) => {
+                    let kind = SentRequest::of(&request);
+                    self.sent.insert(target.clone(), Sent { print, request: kind });
+                    self.queue.fly(target.clone());
+                    self.out.push(Command::Write(target, Box::new(request)));
+                }
+            }
+        }
+    }
+
+    fn assigned(&mut self, Assignment { plan, touched }: Assignment) {
+        let key = plan.service.clone();
+        self.told.remove(&key);
+        let before = self.plans.insert(key.clone(), Arc::clone(&plan));
+        match (touched, before) {
+            (Touched::Nothing, Some(_)) => {}
+            (Touched::Slices(changed), Some(before)) => {
+                let me = &self.identity.cluster;
+                for (source, original) in &changed {
+                    for plan in [&plan, &before] {
+                        let import = wanted::import_plan(Some(plan), me);
+                        for name in wanted::names_of(import, source, original) {
+                            self.queue.add(Target::Slice(key.clone(), name));
+                        }
+                    }
+                }
+            }
+            (Touched::Everything, _) | (Touched::Nothing | Touched::Slices(_), None) => self.look_at(&key),
+        }
+        if self.is_over(&key) {
+            self.plans.remove(&key);
+            self.unwished.remove(&key);
+        }
+    }
+
+    /// Looks at everything of a service.
+    fn look_at(&mut self, key: &ServiceKey) {
+        for target in self.targets(key) {
+            self.queue.add(target);
+        }
+    }
+
+    fn listed(&mut self, kind: Kind) {
+        let epoch = self.gate.epoch(kind);
+        let mut tell = Vec::new();
+        self.facts.sweep(kind, epoch, &mut tell);
+        self.tell(tell);
+        self.sweep(kind, epoch);
+        let opened = self.gate.complete(kind);
+        self.say_heard();
+        if opened {
+            for name in PropertyName::ALL {
+                self.queue.add(Target::Property(name));
+            }
+            let planned: Vec<ServiceKey> = self.plans.keys().cloned().collect();
+            for key in planned {
+                self.look_at(&key);
+            }
+        }
+    }
+
+    /// Says that all facts have been given, and then what is held.
+    fn say_heard(&mut self) {
+        if !self.gate.may_write() || self.capabilities.is_none() || self.heard == self.capabilities {
+            return;
+        }
+        let first = self.heard.is_none();
+        self.heard.clone_from(&self.capabilities);
+        self.tell(self.heard.iter().cloned().map(Change::Heard).collect());
+        if first {
+            let held: Vec<ServiceKey> = self.cache.held.keys().cloned().collect();
+            for key in held {
+                self.holds(&key);
+            }
+        }
+    }
+
+    /// Something of ours is there for a service that is not planned: the hub has to say what becomes of it.
+    fn holds(&mut self, key: &ServiceKey) {
+        if self.heard.is_some() && !self.plans.contains_key(key) && self.told.insert(key.clone()) {
+            self.out.push(Command::Report(Report::Holds(key.clone())));
+        }
+    }
+
+    fn tell(&mut self, changes: Vec<Change>) {
+        self.out.extend(changes.into_iter().map(|change| Command::Report(Report::Change(change))));
+    }
+
+    fn problem(&mut self, problem: Problem, now: Now) {
+        let old = |at: &Instant| now.instant.saturating_duration_since(*at) >= REMIND;
+        if self.problems.get(&problem).is_some_and(|at| !old(at)) {
+            return;
+        }
+        if self.problems.len() >= MOST_PROBLEMS {
+            self.problems.retain(|_, at| !old(at));
+        }
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.insert(problem.clone(), now.instant);
+            self.out.push(Command::Report(Report::Problem(problem)));
+        }
+    }
+}
+
+/// Whether a request for the target, or for the same object, is under way.
+fn is_busy(target: &Target, flying: &BTreeMap<Target, Flight>) -> bool {
+    let partner = match target {
+        Target::Import(key) => Some(Target::ImportStatus(key.clone())),
+        Target::ImportStatus(key) => Some(Target::Import(key.clone())),
+        Target::Service(..) | Target::Slice(..) | Target::ExportStatus(_) | Target::Property(_) => None,
+    };
+    flying.contains_key(target) || partner.is_some_and(|partner| flying.contains_key(&partner))
+}

@@ -1,0 +1,361 @@
+//! What is to be done with one target, decided when its turn has come.
+
+use std::sync::Arc;
+
+use atoll_engine::names::{ServiceKey, ServiceName, SliceName};
+use atoll_engine::plan::{ImportPlan, SlicesFrom};
+
+use super::Core;
+use super::cache::{Copy, Held, HeldService};
+use super::event::{Now, Request};
+use super::object::{Attached, Kind, ObjectName, Print, PropertyName, SliceBody, Target};
+use super::wanted;
+use crate::report::Problem;
+
+/// What is to be done with a target.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It is as it should be.
+    Settled,
+    /// Something else has to happen first; that will bring it back into the queue.
+    Wait,
+    /// It has to be read first.
+    Read,
+    /// This is to be sent; the print is what the object should then say.
+    Send(Request, Option<Print>),
+    /// It is somebody else's.
+    Blocked(Problem),
+}
+
+use Verdict::{Blocked, Read, Send, Settled, Wait};
+
+impl Core {
+    pub(super) fn judge(&self, target: &Target, now: Now) -> Verdict {
+        if !self.gate.may_write() {
+            return Wait;
+        }
+        match target {
+            Target::Service(key, name) => self.judge_service(key, name),
+            Target::Import(key) => self.judge_import(key),
+            Target::Slice(key, name) => self.judge_slice(key, name),
+            Target::ImportStatus(key) => self.judge_import_status(key, now),
+            Target::ExportStatus(key) => self.judge_export_status(key, now),
+            Target::Property(name) => self.judge_property(*name),
+        }
+    }
+
+    fn import_plan(&self, key: &ServiceKey) -> Option<&ImportPlan> {
+        wanted::import_plan(self.plans.get(key), &self.identity.cluster)
+    }
+
+    fn delete(&self, target: Target, copy: &Copy) -> Verdict {
+        if copy.version.deleting {
+            Wait
+        } else if copy.doubted {
+            Read
+        } else if self.gate.may_delete() {
+            Send(Request::Delete(target, copy.version.clone()), None)
+        } else {
+            Wait
+        }
+    }
+
+    /// May something be made or changed for the service here?
+    fn obstacle(&self, key: &ServiceKey, kind: Kind, name: &str) -> Option<Verdict> {
+        if self.closing.contains(&key.namespace) {
+            return Some(Settled);
+        }
+        let object =
+            |kind, name: &str| ObjectName { kind, namespace: Some(key.namespace.clone()), name: name.into() };
+        // An import of somebody else means that somebody else serves it here.
+        let candidates = [object(Kind::Import, key.name.as_str()), object(kind, name)];
+        let taken = candidates.into_iter().find(|object| self.cache.foreign.contains_key(object))?;
+        Some(Blocked(Problem::Foreign { service: key.clone(), object: taken }))
+    }
+
+    fn judge_service(&self, key: &ServiceKey, name: &ServiceName) -> Verdict {
+        let Some(plan) = self.import_plan(key) else { return Settled };
+        let held = self.cache.held.get(key);
+        let service = held.and_then(|held| held.services.get(name));
+        let target = || Target::Service(key.clone(), name.clone());
+        let wanted = match plan {
+            ImportPlan::Untouched(_) => return Settled,
+            ImportPlan::Absent(_) => None,
+            ImportPlan::Present { import, .. } => import
+                .derived
+                .as_ref()
+                .filter(|derived| derived.name == *name)
+                .map(|derived| (import, derived)),
+        };
+        let Some((import, derived)) = wanted else {
+            let Some(service) = service else { return Settled };
+            let hangs = |held: &Held| held.slices.values().any(|s| hangs_on(&s.attached, service));
+            let successor =
+                wanted::derived_name(plan).map(|next| held.is_some_and(|h| h.services.contains_key(next)));
+            return match successor {
+                // What is renamed stays until everything hangs on its successor.
+                Some(false) => Wait,
+                Some(true) if held.is_some_and(hangs) => Wait,
+                Some(true) | None => self.delete(target(), &service.copy),
+            };
+        };
+        if let Some(obstacle) = self.obstacle(key, Kind::Service, name.as_str()) {
+            return obstacle;
+        }
+        let body = wanted::service(key, import, derived);
+        let print = self.cache.printer.print(Some(&body));
+        let Some(service) = service else {
+            // Made anew after somebody deleted it: ask for the addresses that its users know.
+            let known = held.and_then(|held| held.import.as_ref()).map(|import| &import.ips[..]);
+            let wish = !body.headless && !self.unwished.contains(key);
+            let ips = known.filter(|_| wish).map(|ips| wanted::in_order(ips, &body.families));
+            return Send(Request::Service { ips: ips.unwrap_or_default(), body, onto: None }, Some(print));
+        };
+        if let Some(verdict) = unsure(&service.copy) {
+            return verdict;
+        }
+        if misshapen(service, body.headless, &body.families) {
+            // Slices that nobody could write again must not go with it.
+            let kept = |held: &Held| {
+                held.slices.values().any(|slice| {
+                    wanted::keeps(plan, slice.source.as_ref())
+                        && slice.attached.owner.is_some()
+                        && hangs_on(&slice.attached, service)
+                })
+            };
+            return if held.is_some_and(kept) { Wait } else { self.delete(target(), &service.copy) };
+        }
+        if service.copy.says(print) {
+            return Settled;
+        }
+        let ips = if body.headless {
+            Vec::new()
+        } else if service.families == body.families {
+            service.ips.clone()
+        } else {
+            service.ips.iter().take(1).copied().collect()
+        };
+        Send(Request::Service { body, ips, onto: Some(service.copy.version.clone()) }, Some(print))
+    }
+
+    /// The derived Service, if slices can hang on it and the import can give its addresses.
+    pub(super) fn usable_service(&self, key: &ServiceKey) -> Option<&HeldService> {
+        let (import, derived) = wanted::derived(self.import_plan(key)?)?;
+        let derived = derived?;
+        let service = self.cache.held.get(key)?.services.get(&derived.name)?;
+        let has_ip = import.spec.headless || !service.ips.is_empty();
+        let good = !service.copy.version.deleting
+            && has_ip
+            && !misshapen(service, import.spec.headless, &derived.families);
+        good.then_some(service)
+    }
+
+    fn judge_import(&self, key: &ServiceKey) -> Verdict {
+        let Some(plan) = self.import_plan(key) else { return Settled };
+        let held = self.cache.held.get(key).and_then(|held| held.import.as_ref());
+        let import = match plan {
+            ImportPlan::Untouched(_) => return Settled,
+            ImportPlan::Absent(_) => {
+                return held.map_or(Settled, |held| self.delete(Target::Import(key.clone()), &held.copy));
+            }
+            ImportPlan::Present { import, .. } => import,
+        };
+        if let Some(obstacle) = self.obstacle(key, Kind::Import, key.name.as_str()) {
+            return obstacle;
+        }
+        if let Some(verdict) = held.and_then(|held| unsure(&held.copy)) {
+            return verdict;
+        }
+        let ips = match (&import.derived, self.usable_service(key)) {
+            (Some(_), None) => return Wait,
+            (Some(_), Some(service)) => &service.ips[..],
+            (None, _) => &[],
+        };
+        let body = wanted::import(key, import, ips, held.and_then(|held| held.stale.as_deref()));
+        let print = self.cache.printer.print(Some(&body));
+        if held.is_some_and(|held| held.copy.says(print)) {
+            return Settled;
+        }
+        Send(Request::Import(body, held.map(|held| held.copy.version.clone())), Some(print))
+    }
+
+    fn judge_slice(&self, key: &ServiceKey, name: &SliceName) -> Verdict {
+        let Some(plan) = self.import_plan(key) else { return Settled };
+        let held = self.cache.held.get(key).and_then(|held| held.slices.get(name));
+        let Some(slice) = wanted::slice(plan, name) else {
+            let Some(held) = held else { return Settled };
+            return if wanted::keeps(plan, held.source.as_ref()) {
+                self.judge_kept(key, name, plan)
+            } else {
+                self.delete(Target::Slice(key.clone(), name.clone()), &held.copy)
+            };
+        };
+        if let Some(obstacle) = self.obstacle(key, Kind::Slice, name.as_str()) {
+            return obstacle;
+        }
+        if let Some(verdict) = held.and_then(|held| unsure(&held.copy)) {
+            return verdict;
+        }
+        let Some(attached) = self.attachment(key, plan) else { return Wait };
+        let body = SliceBody { of: key.clone(), attached, slice: Arc::clone(slice) };
+        let print = self.cache.printer.print(Some(&body));
+        if held.is_some_and(|held| held.copy.says(print)) {
+            return Settled;
+        }
+        Send(Request::Slice(body, held.map(|held| held.copy.version.clone())), Some(print))
+    }
+
+    /// A slice whose contents nobody knows: it only follows the derived Service.
+    fn judge_kept(&self, key: &ServiceKey, name: &SliceName, plan: &ImportPlan) -> Verdict {
+        if matches!(plan, ImportPlan::Untouched(_)) {
+            return Settled;
+        }
+        let Some(held) = self.cache.held.get(key) else { return Settled };
+        let Some(slice) = held.slices.get(name) else { return Settled };
+        let attached = match self.attachment(key, plan) {
+            Some(attached) => attached,
+            // The Service has to be made anew, and must not take the slice with it.
+            None if slice.attached.owner.is_some() => Attached { owner: None, ..slice.attached.clone() },
+            None => return Wait,
+        };
+        if slice.attached == attached || slice.copy.says(self.cache.printer.print(Some(&attached))) {
+            return Settled;
+        }
+        if let Some(verdict) = unsure(&slice.copy) {
+            return verdict;
+        }
+        let print = self.cache.printer.print(Some(&attached));
+        let (name, onto) = (name.clone(), slice.copy.version.clone());
+        Send(Request::Attach { of: key.clone(), name, attached, onto }, Some(print))
+    }
+
+    fn attachment(&self, key: &ServiceKey, plan: &ImportPlan) -> Option<Attached> {
+        let (import, derived) = wanted::derived(plan)?;
+        let service = self.usable_service(key)?;
+        Some(Attached {
+            to: Some(derived?.name.clone()),
+            owner: Some(service.copy.version.uid.clone()),
+            headless: import.spec.headless,
+        })
+    }
+
+    fn judge_import_status(&self, key: &ServiceKey, now: Now) -> Verdict {
+        let Some(ImportPlan::Present { import, .. }) = self.import_plan(key) else { return Settled };
+        let Some(held) = self.cache.held.get(key).and_then(|held| held.import.as_ref()) else { return Wait };
+        if self.closing.contains(&key.namespace) {
+            return Settled;
+        }
+        if let Some(verdict) = unsure(&held.copy) {
+            return verdict;
+        }
+        let usable = self.usable_service(key).is_some();
+        let body = wanted::import_status(import, usable, &held.since, now.wall);
+        let print = self.cache.printer.print(Some(&body));
+        if held.status == print || held.status_answered == Some((print, held.status)) {
+            return Settled;
+        }
+        Send(Request::ImportStatus(key.clone(), body, held.copy.version.clone()), Some(print))
+    }
+
+    fn judge_export_status(&self, key: &ServiceKey, now: Now) -> Verdict {
+        let plan = self.plans.get(key).and_then(|plan| plan.clusters.get(&self.identity.cluster));
+        let Some(status) = plan.and_then(|plan| plan.export.as_ref()) else { return Settled };
+        let Some(held) = self.cache.exports.get(key) else { return Wait };
+        if held.copy.version.uid != status.uid || self.closing.contains(&key.namespace) {
+            return Settled; // The plan speaks of another export; the one that is there will have its own.
+        }
+        if let Some(verdict) = unsure(&held.copy) {
+            return verdict;
+        }
+        let conditions = wanted::export_status(status, &held.since, now.wall);
+        let print = self.cache.printer.print(Some(&conditions));
+        if held.copy.says(print) {
+            return Settled;
+        }
+        Send(Request::ExportStatus(key.clone(), status.uid.clone(), conditions), Some(print))
+    }
+
+    fn judge_property(&self, name: PropertyName) -> Verdict {
+        let value = match name {
+            PropertyName::ClusterId => self.identity.cluster.as_str(),
+            PropertyName::Clusterset => &self.identity.clusterset,
+        };
+        match self.cache.properties.get(&name) {
+            None => Send(Request::Property(name, value.into(), None), None),
+            Some(held) if held.value == value => Settled,
+            Some(held) if held.ours => {
+                Send(Request::Property(name, value.into(), Some(held.version.clone())), None)
+            }
+            Some(held) => Blocked(Problem::OtherProperty {
+                name: name.as_str(),
+                theirs: held.value.clone(),
+                ours: value.to_owned(),
+            }),
+        }
+    }
+
+    /// Everything that is, or should be, there of a service.
+    pub(super) fn targets(&self, key: &ServiceKey) -> Vec<Target> {
+        let plan = self.import_plan(key);
+        let held = self.cache.held.get(key);
+        let mut targets = vec![
+            Target::Import(key.clone()),
+            Target::ImportStatus(key.clone()),
+            Target::ExportStatus(key.clone()),
+        ];
+        let names = held.into_iter().flat_map(|held| held.services.keys());
+        targets.extend(
+            names
+                .chain(plan.and_then(wanted::derived_name))
+                .map(|name| Target::Service(key.clone(), name.clone())),
+        );
+        let held = held.into_iter().flat_map(|held| held.slices.keys());
+        let planned = plan.into_iter().flat_map(wanted::slices).map(|slice| &slice.name);
+        targets.extend(held.chain(planned).map(|name| Target::Slice(key.clone(), name.clone())));
+        targets
+    }
+
+    /// Whether nothing is left to do for the service, now or later.
+    pub(super) fn is_over(&self, key: &ServiceKey) -> bool {
+        let plan = self.plans.get(key).and_then(|plan| plan.clusters.get(&self.identity.cluster));
+        let over =
+            plan.is_none_or(|plan| matches!(plan.import, ImportPlan::Absent(_)) && plan.export.is_none());
+        over && !self.cache.held.contains_key(key)
+    }
+}
+
+/// What has to happen before this state is written upon.
+fn unsure(copy: &Copy) -> Option<Verdict> {
+    match (copy.version.deleting, copy.doubted) {
+        (true, _) => Some(Wait),
+        (false, true) => Some(Read),
+        (false, false) => None,
+    }
+}
+
+/// Whether a slice hangs on this very Service.
+fn hangs_on(attached: &Attached, service: &HeldService) -> bool {
+    attached.owner.as_ref() == Some(&service.copy.version.uid)
+}
+
+/// Whether a Service can't be made what it should be without being made anew.
+fn misshapen(service: &HeldService, headless: bool, families: &[atoll_engine::network::Family]) -> bool {
+    let other_primary =
+        matches!((service.families.first(), families.first()), (Some(is), Some(wanted)) if is != wanted);
+    service.headless != headless || other_primary
+}
+
+/// The source and original name of a slice that is about to be written.
+pub(super) fn slice_source(
+    plan: Option<&ImportPlan>,
+    name: &SliceName,
+) -> Option<(atoll_engine::names::ClusterId, SliceName)> {
+    let ImportPlan::Present { slices, .. } = plan? else { return None };
+    slices.values().find_map(|from| match from {
+        SlicesFrom::Exactly(list, _) => {
+            let slice = list.iter().find(|slice| slice.name == *name)?;
+            Some((slice.source.clone(), slice.original.clone()))
+        }
+        SlicesFrom::KeepWhatIsThere(_) | SlicesFrom::Nothing(_) => None,
+    })
+}

@@ -1,0 +1,186 @@
+//! What the cluster says of itself. Only what concerns exported services is told.
+//!
+//! Facts of all Services and slices are kept here in their compact form (about 130 bytes per endpoint), whether exported or
+//! not: an export made later finds them at once, with no request and no race between watches. `docs/adr` says why.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use atoll_engine::facts::{ExportFact, NamespaceState, ServiceFact, SliceFact};
+use atoll_engine::names::{Namespace, ServiceKey, SliceName};
+use atoll_engine::world::Change;
+
+use super::object::Kind;
+use super::sync::Epoch;
+
+/// The prefix that all names of derived Services have.
+const DERIVED: &str = "derived-";
+
+/// The facts, and the list in which each was last seen.
+#[derive(Debug, Default)]
+pub struct Facts {
+    namespaces: BTreeMap<Namespace, (NamespaceState, Epoch)>,
+    services: HashMap<ServiceKey, (ServiceFact, Epoch)>,
+    exports: HashMap<ServiceKey, (ExportFact, Epoch)>,
+    slices: HashMap<ServiceKey, BTreeMap<SliceName, (SliceFact, Epoch)>>,
+    slice_of: HashMap<(Namespace, SliceName), ServiceKey>,
+    taken: BTreeMap<ServiceKey, Epoch>,
+}
+
+impl Facts {
+    /// A namespace is there.
+    pub fn namespace(
+        &mut self,
+        name: Namespace,
+        state: NamespaceState,
+        epoch: Epoch,
+        tell: &mut Vec<Change>,
+    ) {
+        if self.namespaces.insert(name.clone(), (state, epoch)).map(|(old, _)| old) != Some(state) {
+            tell.push(Change::Namespace(name, Some(state)));
+        }
+    }
+
+    /// A Service is there; `theirs`: it is not ours.
+    pub fn service(
+        &mut self,
+        key: ServiceKey,
+        fact: ServiceFact,
+        theirs: bool,
+        epoch: Epoch,
+        tell: &mut Vec<Change>,
+    ) {
+        if theirs && key.name.as_str().starts_with(DERIVED) {
+            if self.taken.insert(key.clone(), epoch).is_none() {
+                tell.push(Change::Taken(key.clone(), true));
+            }
+        } else if self.taken.remove(&key).is_some() {
+            tell.push(Change::Taken(key.clone(), false));
+        }
+        let exported = self.exports.contains_key(&key);
+        if exported && self.services.get(&key).is_none_or(|(old, _)| *old != fact) {
+            tell.push(Change::Service(key.clone(), Some(fact.clone())));
+        }
+        self.services.insert(key, (fact, epoch));
+    }
+
+    /// A slice is there, and is a fact.
+    pub fn slice(
+        &mut self,
+        at: (Namespace, SliceName),
+        of: ServiceKey,
+        fact: SliceFact,
+        epoch: Epoch,
+        tell: &mut Vec<Change>,
+    ) {
+        if self.slice_of.get(&at).is_some_and(|before| *before != of) {
+            self.no_slice(&at, tell);
+        }
+        let name = at.1.clone();
+        let slices = self.slices.entry(of.clone()).or_default();
+        let same = slices.get(&name).is_some_and(|(old, _)| *old == fact);
+        if !same && self.exports.contains_key(&of) {
+            tell.push(Change::Slice(of.clone(), name.clone(), Some(fact.clone())));
+        }
+        slices.insert(name, (fact, epoch));
+        self.slice_of.insert(at, of);
+    }
+
+    /// A ServiceExport is there. What is known of its service is told first.
+    pub fn export(&mut self, key: ServiceKey, fact: ExportFact, epoch: Epoch, tell: &mut Vec<Change>) {
+        let before = self.exports.insert(key.clone(), (fact.clone(), epoch)).map(|(old, _)| old);
+        if before.is_none() {
+            if let Some((service, _)) = self.services.get(&key) {
+                tell.push(Change::Service(key.clone(), Some(service.clone())));
+            }
+            for (name, (slice, _)) in self.slices.get(&key).into_iter().flatten() {
+                tell.push(Change::Slice(key.clone(), name.clone(), Some(slice.clone())));
+            }
+        }
+        if before.as_ref() != Some(&fact) {
+            tell.push(Change::Export(key, Some(fact)));
+        }
+    }
+
+    /// A namespace is gone.
+    pub fn no_namespace(&mut self, name: &Namespace, tell: &mut Vec<Change>) {
+        if self.namespaces.remove(name).is_some() {
+            tell.push(Change::Namespace(name.clone(), None));
+        }
+    }
+
+    /// A Service is gone.
+    pub fn no_service(&mut self, key: &ServiceKey, tell: &mut Vec<Change>) {
+        if self.taken.remove(key).is_some() {
+            tell.push(Change::Taken(key.clone(), false));
+        }
+        if self.services.remove(key).is_some() && self.exports.contains_key(key) {
+            tell.push(Change::Service(key.clone(), None));
+        }
+    }
+
+    /// A slice is gone, or is no fact any more.
+    pub fn no_slice(&mut self, at: &(Namespace, SliceName), tell: &mut Vec<Change>) {
+        let Some(of) = self.slice_of.remove(at) else { return };
+        if let Some(slices) = self.slices.get_mut(&of) {
+            slices.remove(&at.1);
+            if slices.is_empty() {
+                self.slices.remove(&of);
+            }
+        }
+        if self.exports.contains_key(&of) {
+            tell.push(Change::Slice(of, at.1.clone(), None));
+        }
+    }
+
+    /// A ServiceExport is gone; what was told of its service is taken back.
+    pub fn no_export(&mut self, key: &ServiceKey, tell: &mut Vec<Change>) {
+        if self.exports.remove(key).is_none() {
+            return;
+        }
+        tell.push(Change::Export(key.clone(), None));
+        if self.services.contains_key(key) {
+            tell.push(Change::Service(key.clone(), None));
+        }
+        for name in self.slices.get(key).into_iter().flat_map(BTreeMap::keys) {
+            tell.push(Change::Slice(key.clone(), name.clone(), None));
+        }
+    }
+
+    /// A list is complete: what was last seen in an older one is gone.
+    pub fn sweep(&mut self, kind: Kind, epoch: Epoch, tell: &mut Vec<Change>) {
+        match kind {
+            Kind::Namespace => {
+                for name in old(&self.namespaces, |(_, seen)| *seen < epoch) {
+                    self.no_namespace(&name, tell);
+                }
+            }
+            Kind::Service => {
+                let gone = self.services.iter().filter(|(_, (_, seen))| *seen < epoch);
+                for key in gone.map(|(key, _)| key.clone()).collect::<BTreeSet<_>>() {
+                    self.no_service(&key, tell);
+                }
+            }
+            Kind::Export => {
+                let gone = self.exports.iter().filter(|(_, (_, seen))| *seen < epoch);
+                for key in gone.map(|(key, _)| key.clone()).collect::<BTreeSet<_>>() {
+                    self.no_export(&key, tell);
+                }
+            }
+            Kind::Slice => {
+                let mut gone = BTreeSet::new();
+                for (key, slices) in &self.slices {
+                    let old = slices.iter().filter(|(_, (_, seen))| *seen < epoch);
+                    gone.extend(old.map(|(name, _)| (key.namespace.clone(), name.clone())));
+                }
+                for at in gone {
+                    self.no_slice(&at, tell);
+                }
+            }
+            Kind::Import | Kind::Property => {}
+        }
+    }
+}
+
+fn old<K: Clone + Ord, V>(map: &BTreeMap<K, V>, is_old: impl Fn(&V) -> bool) -> Vec<K> {
+    map.iter().filter(|(_, value)| is_old(value)).map(|(key, _)| key.clone()).collect()
+}

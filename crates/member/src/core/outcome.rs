@@ -1,0 +1,252 @@
+//! Takes in the answers of requests.
+
+use std::time::Duration;
+
+use super::Core;
+use super::SentRequest;
+use super::cache::Copy;
+use super::event::{Answer, Failure, Now, Request, Seen};
+use super::object::{Print, Target};
+use super::see::named;
+use crate::report::{Problem, Report, Verb, Written};
+
+/// When a request that a person has to make possible is tried again.
+const SLOW: Duration = Duration::from_secs(30);
+/// The longest that a server may ask us to wait.
+const LONGEST_NAMED: Duration = Duration::from_secs(30);
+
+impl SentRequest {
+    pub(super) fn of(request: &Request) -> Self {
+        match request {
+            Request::Service { onto: None, ips, .. } => Self::Create { wish: !ips.is_empty() },
+            Request::Import(_, None) | Request::Slice(_, None) | Request::Property(_, _, None) => {
+                Self::Create { wish: false }
+            }
+            Request::Service { .. } | Request::Import(..) | Request::Slice(..) | Request::Property(..) => {
+                Self::Update
+            }
+            Request::Attach { .. } => Self::Attach,
+            Request::ImportStatus(..) | Request::ExportStatus(..) => Self::Status,
+            Request::Delete(..) => Self::Delete,
+        }
+    }
+
+    fn verb(self) -> Verb {
+        match self {
+            Self::Create { .. } => Verb::Create,
+            Self::Read | Self::Update | Self::Attach => Verb::Update,
+            Self::Status => Verb::Status,
+            Self::Delete => Verb::Delete,
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn wrote(&mut self, target: Target, answer: Result<Answer, Failure>, now: Now) {
+        let flight = self.queue.land(&target);
+        let sent = self.sent.remove(&target);
+        let request = sent.as_ref().map_or(SentRequest::Update, |sent| sent.request);
+        match answer {
+            Ok(answer) => {
+                self.queue.settled(&target);
+                self.report(&target, request, now);
+                match answer {
+                    Answer::Written(seen) => {
+                        let revision = revision(&seen);
+                        let overtaken = flight.and_then(|f| f.gone_at).is_some_and(|gone| revision < gone);
+                        if !overtaken {
+                            self.see(*seen);
+                            self.note_answer(&target, sent.and_then(|sent| sent.print));
+                        }
+                    }
+                    Answer::Deleted => self.note_deleted(&target),
+                }
+                self.follow(&target);
+            }
+            Err(failure) => self.failed(target, request, failure, now),
+        }
+    }
+
+    /// What comes after a target was written.
+    fn follow(&mut self, target: &Target) {
+        self.queue.add(target.clone());
+        match target {
+            Target::Service(key, _) => self.look_at(key),
+            Target::Import(key) | Target::ImportStatus(key) => {
+                self.queue.add(Target::Import(key.clone()));
+                self.queue.add(Target::ImportStatus(key.clone()));
+            }
+            Target::Slice(key, _) => {
+                // A Service that is renamed or made anew waits for its slices.
+                let several = self.cache.held.get(key).is_some_and(|held| held.services.len() != 1);
+                if several || self.usable_service(key).is_none() {
+                    self.look_at_services(key);
+                }
+            }
+            Target::ExportStatus(_) | Target::Property(_) => {}
+        }
+        if let Some(key) = target.service().cloned() {
+            self.retire(&key);
+        }
+    }
+
+    fn report(&mut self, target: &Target, request: SentRequest, now: Now) {
+        let Some(service) = target.service().cloned() else { return };
+        let slice = match target {
+            Target::Slice(key, name) => {
+                let plan = super::wanted::import_plan(self.plans.get(key), &self.identity.cluster);
+                super::diff::slice_source(plan, name)
+            }
+            Target::Service(..)
+            | Target::Import(_)
+            | Target::ImportStatus(_)
+            | Target::ExportStatus(_)
+            | Target::Property(_) => None,
+        };
+        let written = Written { service, kind: target.kind(), verb: request.verb(), slice, at: now.instant };
+        self.out.push(super::Command::Report(Report::Wrote(written)));
+    }
+
+    /// Remembers what came of a write, so that what the server makes of it counts as written.
+    fn note_answer(&mut self, target: &Target, print: Option<Print>) {
+        let Some(print) = print else { return };
+        if let Target::ImportStatus(key) = target
+            && let Some(import) = self.cache.held.get_mut(key).and_then(|held| held.import.as_mut())
+        {
+            import.status_answered = Some((print, import.status));
+        }
+        let status = matches!(target, Target::ImportStatus(_));
+        if let Some(copy) = self.copy_mut(target) {
+            // No list has shown it yet.
+            (copy.fresh, copy.epoch) = (true, copy.epoch.saturating_sub(1));
+            if !status {
+                copy.answered = Some((print, copy.print));
+            }
+        }
+    }
+
+    fn note_deleted(&mut self, target: &Target) {
+        let Some(key) = target.service().cloned() else { return };
+        // A Service with a finalizer of somebody else stays for a while; its Gone event comes later.
+        let object = named(target.kind(), &key.namespace, target.name());
+        match target {
+            Target::Service(..) | Target::Slice(..) => drop(self.cache.drop_object(&object)),
+            Target::Import(_) => self.cache.drop_from(&key, &object),
+            Target::ImportStatus(_) | Target::ExportStatus(_) | Target::Property(_) => {}
+        }
+    }
+
+    fn failed(&mut self, target: Target, request: SentRequest, failure: Failure, now: Now) {
+        let later = |core: &mut Self, named| core.queue.later(target.clone(), named, now.instant);
+        match failure {
+            Failure::Conflict | Failure::AlreadyExists => self.doubt(target, now),
+            Failure::NotFound => match request {
+                // The namespace is gone, or not there yet: a plan will say so.
+                SentRequest::Create { .. } => {}
+                SentRequest::Read
+                | SentRequest::Update
+                | SentRequest::Attach
+                | SentRequest::Status
+                | SentRequest::Delete => {
+                    self.note_deleted(&target);
+                    self.follow(&target);
+                }
+            },
+            Failure::NamespaceTerminating => {
+                if let Some(key) = target.service() {
+                    self.closing.insert(key.namespace.clone());
+                }
+            }
+            Failure::Forbidden(why) => {
+                let verb = if request == SentRequest::Read { "get" } else { request.verb().as_str() };
+                let kind = target.kind();
+                self.problem(Problem::Forbidden { verb, kind, why }, now);
+                later(self, Some(SLOW));
+            }
+            Failure::Invalid(why) => {
+                if let (SentRequest::Create { wish: true }, Some(key)) = (request, target.service()) {
+                    // Somebody else has the address by now.
+                    self.unwished.insert(key.clone());
+                    self.queue.add(target);
+                    return;
+                }
+                let object = (&target).into();
+                self.problem(Problem::Refused { object, why }, now);
+                later(self, Some(SLOW));
+            }
+            Failure::Later(named) => later(self, named.map(|named| named.min(LONGEST_NAMED))),
+            Failure::Unreachable(_) => later(self, None),
+            Failure::NotPermitted => {
+                self.permitted = false;
+                self.queue.add(target);
+            }
+        }
+    }
+
+    /// Our idea of the object is wrong: read it before the next write.
+    fn doubt(&mut self, target: Target, now: Now) {
+        match self.copy_mut(&target) {
+            Some(copy) => copy.doubted = true,
+            None => {
+                // Something that we do not know of has the name.
+                self.sent.insert(target.clone(), super::Sent { print: None, request: SentRequest::Read });
+                self.queue.fly(target.clone());
+                self.out.push(super::Command::Read(target));
+                return;
+            }
+        }
+        // A fight over an object must not become a storm.
+        self.queue.later(target, Some(Duration::from_millis(5)), now.instant);
+    }
+
+    pub(super) fn read(&mut self, target: Target, answer: Result<Option<Seen>, Failure>, now: Now) {
+        let flight = self.queue.land(&target);
+        self.sent.remove(&target);
+        match answer {
+            Ok(Some(_)) if flight.is_some_and(|flight| flight.gone_at.is_some()) => self.follow(&target),
+            Ok(Some(seen)) => {
+                self.see(seen);
+                if let Some(copy) = self.copy_mut(&target) {
+                    copy.doubted = false;
+                }
+                self.follow(&target);
+            }
+            Ok(None) => {
+                self.note_deleted(&target);
+                self.follow(&target);
+            }
+            Err(failure) => self.failed(target, SentRequest::Read, failure, now),
+        }
+    }
+
+    fn copy_mut(&mut self, target: &Target) -> Option<&mut Copy> {
+        match target {
+            Target::Service(key, name) => {
+                self.cache.held.get_mut(key)?.services.get_mut(name).map(|held| &mut held.copy)
+            }
+            Target::Slice(key, name) => {
+                self.cache.held.get_mut(key)?.slices.get_mut(name).map(|held| &mut held.copy)
+            }
+            Target::Import(key) | Target::ImportStatus(key) => {
+                self.cache.held.get_mut(key)?.import.as_mut().map(|held| &mut held.copy)
+            }
+            Target::ExportStatus(key) => self.cache.exports.get_mut(key).map(|held| &mut held.copy),
+            Target::Property(_) => None,
+        }
+    }
+}
+
+fn revision(seen: &Seen) -> u64 {
+    match seen {
+        Seen::OwnService(seen) => seen.version.revision,
+        Seen::OwnSlice(seen) => seen.version.revision,
+        Seen::OwnImport(seen) => seen.version.revision,
+        Seen::Export(seen) => seen.version.revision,
+        Seen::Property(seen) => seen.version.revision,
+        Seen::Namespace(..)
+        | Seen::Service(..)
+        | Seen::Slice(..)
+        | Seen::OtherSlice(..)
+        | Seen::Import(_) => u64::MAX,
+    }
+}

@@ -1,0 +1,147 @@
+//! Ports and endpoints of slices, both ways; and strings that occur often, kept once.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use atoll_engine::facts::{EndpointConditions, Protocol, SlicePort};
+use atoll_engine::names::{AppProtocol, BadName, Hostname, NodeName, PortName, Zone};
+use atoll_engine::network::Family;
+use k8s_openapi::api::discovery::v1 as discovery;
+
+/// Keeps one copy of each node name, zone and port name.
+#[derive(Debug, Default)]
+pub(crate) struct Interned(Mutex<HashSet<Arc<str>>>);
+
+impl Interned {
+    /// The shared copy of a text.
+    pub(crate) fn get(&self, text: &str) -> Arc<str> {
+        const MANY: usize = 4096;
+        let Ok(mut known) = self.0.lock() else { return text.into() };
+        if let Some(known) = known.get(text) {
+            return Arc::clone(known);
+        }
+        if known.len() >= MANY {
+            known.retain(|text| Arc::strong_count(text) > 1);
+            if known.len() >= MANY {
+                return text.into();
+            }
+        }
+        let text: Arc<str> = text.into();
+        known.insert(Arc::clone(&text));
+        text
+    }
+}
+
+/// `TCP` and the like.
+pub(crate) fn protocol(text: Option<&str>) -> Result<Protocol, BadName> {
+    match text {
+        None | Some("TCP") => Ok(Protocol::Tcp),
+        Some("UDP") => Ok(Protocol::Udp),
+        Some("SCTP") => Ok(Protocol::Sctp),
+        Some(other) => Err(BadName { kind: "protocol", text: other.to_owned() }),
+    }
+}
+
+/// `IPv4` and the like.
+pub(crate) fn family(text: &str) -> Option<Family> {
+    [Family::V4, Family::V6].into_iter().find(|family| family.as_str() == text)
+}
+
+/// A number that is a port.
+pub(crate) fn port_number(number: i32) -> Result<u16, BadName> {
+    u16::try_from(number)
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| BadName { kind: "port", text: number.to_string() })
+}
+
+/// What is spoken at a port.
+pub(crate) fn app_protocol(text: Option<&str>) -> Result<Option<AppProtocol>, BadName> {
+    text.filter(|text| !text.is_empty()).map(AppProtocol::parse).transpose()
+}
+
+/// A port of a slice.
+pub(crate) fn read_port(port: &discovery::EndpointPort, interned: &Interned) -> Result<SlicePort, BadName> {
+    Ok(SlicePort {
+        name: PortName::parse(interned.get(port.name.as_deref().unwrap_or_default()))?,
+        protocol: protocol(port.protocol.as_deref())?,
+        port: port.port.map(port_number).transpose()?,
+        app_protocol: app_protocol(port.app_protocol.as_deref())?,
+    })
+}
+
+/// The parts of an endpoint; a name that does not parse is an error.
+pub(crate) struct Parts {
+    pub addresses: Box<[IpAddr]>,
+    pub conditions: EndpointConditions,
+    pub hostname: Option<Hostname>,
+    pub node: Option<NodeName>,
+    pub zone: Option<Zone>,
+    pub for_zones: Box<[Zone]>,
+    pub for_nodes: Box<[NodeName]>,
+}
+
+/// Reads an endpoint.
+pub(crate) fn read(endpoint: &discovery::Endpoint, interned: &Interned) -> Result<Parts, BadName> {
+    let address = |text: &String| {
+        text.parse::<IpAddr>().map_err(|_| BadName { kind: "IP address", text: text.clone() })
+    };
+    let conditions = endpoint.conditions.as_ref().map_or_else(EndpointConditions::default, |conditions| {
+        EndpointConditions {
+            ready: conditions.ready,
+            serving: conditions.serving,
+            terminating: conditions.terminating,
+        }
+    });
+    let hints = endpoint.hints.as_ref();
+    let zones = hints.and_then(|hints| hints.for_zones.as_deref()).unwrap_or_default();
+    let nodes = hints.and_then(|hints| hints.for_nodes.as_deref()).unwrap_or_default();
+    Ok(Parts {
+        addresses: endpoint.addresses.iter().map(address).collect::<Result<_, _>>()?,
+        conditions,
+        hostname: endpoint.hostname.as_deref().map(Hostname::parse).transpose()?,
+        node: endpoint.node_name.as_deref().map(|name| NodeName::parse(interned.get(name))).transpose()?,
+        zone: endpoint.zone.as_deref().map(|zone| Zone::parse(interned.get(zone))).transpose()?,
+        for_zones: zones
+            .iter()
+            .map(|zone| Zone::parse(interned.get(&zone.name)))
+            .collect::<Result<_, _>>()?,
+        for_nodes: nodes
+            .iter()
+            .map(|node| NodeName::parse(interned.get(&node.name)))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+/// An endpoint to be held.
+pub(crate) fn write(endpoint: &atoll_engine::plan::Endpoint) -> discovery::Endpoint {
+    let EndpointConditions { ready, serving, terminating } = endpoint.conditions;
+    let zones: Vec<_> =
+        endpoint.for_zones.iter().map(|zone| discovery::ForZone { name: zone.to_string() }).collect();
+    let nodes: Vec<_> =
+        endpoint.for_nodes.iter().map(|node| discovery::ForNode { name: node.to_string() }).collect();
+    let hints = (!zones.is_empty() || !nodes.is_empty()).then(|| discovery::EndpointHints {
+        for_zones: Some(zones).filter(|zones| !zones.is_empty()),
+        for_nodes: Some(nodes).filter(|nodes| !nodes.is_empty()),
+    });
+    discovery::Endpoint {
+        addresses: endpoint.addresses.iter().map(ToString::to_string).collect(),
+        conditions: Some(discovery::EndpointConditions { ready, serving, terminating }),
+        hostname: endpoint.hostname.as_ref().map(ToString::to_string),
+        node_name: endpoint.node.as_ref().map(ToString::to_string),
+        zone: endpoint.zone.as_ref().map(ToString::to_string),
+        hints,
+        ..discovery::Endpoint::default()
+    }
+}
+
+/// A port to be held.
+pub(crate) fn write_port(port: &SlicePort) -> discovery::EndpointPort {
+    discovery::EndpointPort {
+        name: Some(port.name.to_string()),
+        protocol: Some(port.protocol.as_str().to_owned()),
+        port: port.port.map(i32::from),
+        app_protocol: port.app_protocol.as_ref().map(ToString::to_string),
+    }
+}

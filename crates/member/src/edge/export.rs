@@ -1,0 +1,128 @@
+//! `ServiceExports` and conditions.
+
+use atoll_api::names::{FIELD_MANAGER, annotation, condition, kind};
+use atoll_api::types::ServiceExport;
+use atoll_engine::facts::{ExportFact, Liveness, Locality, Pairs};
+use atoll_engine::names::{ServiceKey, Uid};
+use atoll_engine::time::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{Unreadable, meta};
+use crate::core::event::SeenExport;
+use crate::core::object::{ConditionBody, Kind};
+use crate::report::Problem;
+use crate::stale::rfc3339;
+
+/// The conditions of a ServiceExport that are ours to write, by type.
+const OURS: [&str; 3] = [condition::export::CONFLICT, condition::export::READY, condition::export::VALID];
+
+/// Reads a ServiceExport.
+pub(crate) fn read(export: &ServiceExport, left_out: &mut Vec<Problem>) -> Result<SeenExport, Unreadable> {
+    let key = meta::key(&export.metadata)?;
+    let version = meta::version(&export.metadata)?;
+    let annotated = |key: &str| export.metadata.annotations.as_ref()?.get(key).map(String::as_str);
+    let mut unknown = |field, value: &str| {
+        let object = meta::object(Kind::Export, &export.metadata);
+        left_out.push(Problem::Unrepresentable { object, field, why: format!("{value:?} is not known") });
+    };
+    let liveness = annotated(annotation::LIVENESS).and_then(|value| {
+        let known = match value {
+            annotation::liveness::RETAIN => Some(Liveness::Retain),
+            annotation::liveness::PROBE => Some(Liveness::Probe),
+            annotation::liveness::WITHDRAW => Some(Liveness::Withdraw),
+            _ => None,
+        };
+        if known.is_none() {
+            unknown("annotation atoll.dev/liveness", value);
+        }
+        known
+    });
+    let locality = annotated(annotation::LOCALITY).and_then(|value| {
+        let known = match value {
+            "Anywhere" => Some(Locality::Anywhere),
+            "LocalFirst" => Some(Locality::LocalFirst),
+            _ => None,
+        };
+        if known.is_none() {
+            unknown("annotation atoll.dev/locality", value);
+        }
+        known
+    });
+    let created = export.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_millisecond());
+    let fact = ExportFact {
+        uid: version.uid.clone(),
+        created: Time(created),
+        labels: pairs(&export.spec.exported_labels),
+        annotations: pairs(&export.spec.exported_annotations),
+        liveness,
+        locality,
+    };
+    let written = export.status.as_ref().map(|status| &status.conditions[..]).unwrap_or_default();
+    let conditions = conditions(written, &OURS);
+    Ok(SeenExport { key, version, fact, conditions })
+}
+
+fn pairs(map: &std::collections::BTreeMap<String, String>) -> Pairs {
+    map.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
+}
+
+/// The conditions of some types, by type.
+pub(crate) fn conditions(written: &[Condition], types: &[&'static str]) -> Vec<ConditionBody> {
+    let mut found: Vec<ConditionBody> = written
+        .iter()
+        .filter_map(|condition| {
+            let kind = types.iter().find(|kind| **kind == condition.type_)?;
+            Some(ConditionBody {
+                kind: (*kind).into(),
+                status: match condition.status.as_str() {
+                    "True" => Some(true),
+                    "False" => Some(false),
+                    _ => None,
+                },
+                reason: condition.reason.clone(),
+                message: condition.message.clone(),
+                since: Time(condition.last_transition_time.0.as_millisecond()),
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| a.kind.cmp(&b.kind));
+    found
+}
+
+/// A condition to be written.
+pub(crate) fn write_condition(condition: &ConditionBody) -> serde_json::Value {
+    let status = match condition.status {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "Unknown",
+    };
+    serde_json::json!({
+        "type": &*condition.kind,
+        "status": status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": rfc3339(condition.since),
+    })
+}
+
+/// What is applied to the status of a ServiceExport. Conditions of ours that are not named in it go.
+pub(crate) fn write_status(
+    key: &ServiceKey,
+    uid: Option<&Uid>,
+    conditions: &[ConditionBody],
+) -> serde_json::Value {
+    debug_assert_eq!(FIELD_MANAGER, "atoll");
+    let mut object = serde_json::json!({
+        "apiVersion": format!("{}/{}", kind::mcs::GROUP, kind::mcs::V1BETA1),
+        "kind": kind::mcs::SERVICE_EXPORT,
+        "metadata": {"name": key.name.as_str(), "namespace": key.namespace.as_str()},
+    });
+    if let Some(uid) = uid {
+        object["metadata"]["uid"] = uid.as_str().into();
+    }
+    if !conditions.is_empty() {
+        object["status"] =
+            serde_json::json!({"conditions": conditions.iter().map(write_condition).collect::<Vec<_>>()});
+    }
+    object
+}

@@ -1,0 +1,165 @@
+//! EndpointSlices, both ways.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use atoll_api::names::{label, managed_by};
+use atoll_engine::facts::{EndpointFact, SliceFact};
+use atoll_engine::names::{BadName, ClusterId, ServiceKey, ServiceName, SliceName, Uid};
+use atoll_engine::plan::{Endpoint, Slice};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use super::endpoints::{self, Parts};
+use super::{Edge, Unreadable, meta};
+use crate::core::event::{OwnSlice, Seen};
+use crate::core::object::{Attached, Kind, SliceBody, Version};
+use crate::report::Problem;
+
+/// Reads a slice: ours, a fact, or neither.
+pub(crate) fn read(
+    slice: &EndpointSlice,
+    edge: &Edge,
+    left_out: &mut Vec<Problem>,
+) -> Result<Seen, Unreadable> {
+    let namespace = meta::namespace(&slice.metadata)?;
+    let name = SliceName::parse(slice.metadata.name.as_deref().unwrap_or_default())?;
+    let named = |key: &str| {
+        let name = meta::label(&slice.metadata, key)?;
+        Some(ServiceKey { namespace: namespace.clone(), name: ServiceName::parse(name).ok()? })
+    };
+    if meta::is_ours(&slice.metadata, &edge.hub)
+        && let Some(of) = named(label::MCS_SERVICE_NAME)
+    {
+        return own(slice, name, of, edge).map(Seen::OwnSlice);
+    }
+    let family = endpoints::family(&slice.address_type);
+    match (named(label::SERVICE_NAME), family, is_multicluster(slice)) {
+        (Some(of), Some(family), false) => {
+            let mut leave = |field, why: BadName| {
+                let object = meta::object(Kind::Slice, &slice.metadata);
+                left_out.push(Problem::Unrepresentable { object, field, why: why.to_string() });
+            };
+            let mut ports = Vec::new();
+            for port in slice.ports.iter().flatten() {
+                match endpoints::read_port(port, &edge.interned) {
+                    Ok(port) => ports.push(port),
+                    Err(why) => leave("a port", why),
+                }
+            }
+            let mut ends = Vec::new();
+            for endpoint in slice.endpoints.iter().flatten() {
+                match endpoints::read(endpoint, &edge.interned) {
+                    Ok(Parts { addresses, conditions, hostname, node, zone, for_zones, for_nodes: _ }) => {
+                        ends.push(EndpointFact { addresses, conditions, hostname, node, zone, for_zones });
+                    }
+                    Err(why) => leave("an endpoint", why),
+                }
+            }
+            let fact = SliceFact { family, ports, endpoints: ends };
+            Ok(Seen::Slice(namespace, name, of, fact))
+        }
+        (Some(_) | None, Some(_) | None, _) => Ok(Seen::OtherSlice(namespace, name)),
+    }
+}
+
+/// Slices that any multi-cluster controller wrote are never facts: exports would loop.
+fn is_multicluster(slice: &EndpointSlice) -> bool {
+    let labels = slice.metadata.labels.iter().flatten();
+    labels.into_iter().any(|(key, value)| match key.as_str() {
+        label::MANAGED_BY => managed_by::is_multicluster(value),
+        label::HUB => true,
+        other => other.ends_with("/source-cluster"),
+    })
+}
+
+fn own(slice: &EndpointSlice, name: SliceName, of: ServiceKey, edge: &Edge) -> Result<OwnSlice, Unreadable> {
+    let version = meta::version(&slice.metadata)?;
+    let source = meta::label(&slice.metadata, label::SOURCE_CLUSTER).and_then(|id| ClusterId::parse(id).ok());
+    let owner = slice.metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Service");
+    let attached = Attached {
+        to: meta::label(&slice.metadata, label::SERVICE_NAME).and_then(|name| ServiceName::parse(name).ok()),
+        owner: owner.and_then(|owner| Uid::parse(owner.uid.as_str()).ok()),
+        headless: meta::label(&slice.metadata, label::HEADLESS).is_some(),
+    };
+    let ours = meta::label(&slice.metadata, label::MANAGED_BY) == Some(managed_by::ATOLL);
+    let content = source.clone().filter(|_| ours).and_then(|source| content(slice, &name, source, edge));
+    let body =
+        content.map(|slice| SliceBody { of: of.clone(), attached: attached.clone(), slice: Arc::new(slice) });
+    Ok(OwnSlice { of, name, source, version, attached, body })
+}
+
+/// What a slice of ours holds; none if we would never write that.
+fn content(slice: &EndpointSlice, name: &SliceName, source: ClusterId, edge: &Edge) -> Option<Slice> {
+    let ports = slice.ports.iter().flatten().map(|port| endpoints::read_port(port, &edge.interned));
+    let ends = slice.endpoints.iter().flatten().map(|endpoint| {
+        if endpoint.target_ref.is_some() || endpoint.deprecated_topology.is_some() {
+            return None;
+        }
+        let Parts { addresses, conditions, hostname, node, zone, for_zones, for_nodes } =
+            endpoints::read(endpoint, &edge.interned).ok()?;
+        Some(Endpoint { addresses, conditions, hostname, node, zone, for_zones, for_nodes })
+    });
+    Some(Slice {
+        name: name.clone(),
+        original: name.clone(),
+        source,
+        family: endpoints::family(&slice.address_type)?,
+        ports: ports.collect::<Result<_, _>>().ok()?,
+        endpoints: ends.collect::<Option<_>>()?,
+        notes: Vec::new(),
+    })
+}
+
+/// The slice to be written.
+pub(crate) fn write(body: &SliceBody, hub: &str, onto: Option<&Version>) -> EndpointSlice {
+    let slice = &*body.slice;
+    let mut labels = attached_labels(&body.attached);
+    labels.extend([
+        (label::HUB.to_owned(), hub.to_owned()),
+        (label::MCS_SERVICE_NAME.to_owned(), body.of.name.to_string()),
+        (label::SOURCE_CLUSTER.to_owned(), slice.source.to_string()),
+        (label::MANAGED_BY.to_owned(), managed_by::ATOLL.to_owned()),
+    ]);
+    let mut metadata = meta::write(&body.of.namespace, slice.name.as_str(), labels, onto);
+    metadata.owner_references = match (&body.attached.to, &body.attached.owner) {
+        (Some(name), Some(uid)) => Some(vec![meta::owner(name, uid)]),
+        (Some(_), None) | (None, _) => None,
+    };
+    EndpointSlice {
+        metadata,
+        address_type: slice.family.as_str().to_owned(),
+        endpoints: Some(slice.endpoints.iter().map(endpoints::write).collect()),
+        ports: Some(slice.ports.iter().map(endpoints::write_port).collect()),
+    }
+}
+
+/// The labels by which a slice hangs on its derived Service.
+fn attached_labels(attached: &Attached) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::new();
+    if let Some(name) = &attached.to {
+        labels.insert(label::SERVICE_NAME.to_owned(), name.to_string());
+    }
+    if attached.headless {
+        labels.insert(label::HEADLESS.to_owned(), String::new());
+    }
+    labels
+}
+
+/// A merge patch that hangs a slice on another Service and touches nothing else.
+pub(crate) fn attach(attached: &Attached, onto: &Version) -> serde_json::Value {
+    let mut labels: serde_json::Map<String, serde_json::Value> =
+        attached_labels(attached).into_iter().map(|(key, value)| (key, value.into())).collect();
+    if !attached.headless {
+        labels.insert(label::HEADLESS.to_owned(), serde_json::Value::Null);
+    }
+    let owners = match (&attached.to, &attached.owner) {
+        (Some(name), Some(uid)) => vec![meta::owner(name, uid)],
+        (Some(_), None) | (None, _) => Vec::new(),
+    };
+    serde_json::json!({"metadata": {
+        "uid": onto.uid.as_str(),
+        "resourceVersion": onto.revision.to_string(),
+        "labels": labels,
+        "ownerReferences": owners,
+    }})
+}

@@ -1,0 +1,173 @@
+//! The shell: runs watches and requests, asks the clock, and decides nothing.
+
+mod failure;
+mod pulse;
+pub(crate) mod requests;
+mod watch;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use atoll_engine::names::ClusterId;
+use atoll_engine::time::Time;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tracing::{debug, warn};
+
+use crate::core::Core;
+use crate::core::event::{Command, Event, Failure, Now};
+use crate::edge::Edge;
+use crate::report::{Assignment, Report};
+use crate::{Clients, Identity, Permit};
+
+/// How many objects of watches may wait: a list is read no faster than it is taken in.
+const WATCHED: usize = 256;
+/// How long requests in flight may take to end when the member is stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where reports go.
+pub(crate) type Reports = mpsc::UnboundedSender<(ClusterId, Report)>;
+
+/// A member that runs.
+#[derive(Debug)]
+pub struct Handle {
+    assignments: mpsc::UnboundedSender<Assignment>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Handle {
+    /// Asks the member to carry out its part of a plan.
+    pub fn assign(&self, assignment: Assignment) {
+        // A member that has ended can't be asked; its end is known by other means.
+        let _ = self.assignments.send(assignment);
+    }
+
+    /// Ends the member: no new requests; those in flight may end, for at most 5 s.
+    pub async fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = self.task.await;
+    }
+}
+
+/// Starts a member. It ends when its handle is stopped or dropped.
+pub fn spawn(identity: Identity, clients: Clients, permit: Permit, reports: Reports) -> Handle {
+    let (assignments, assigned) = mpsc::unbounded_channel();
+    let (stop, stopped) = oneshot::channel();
+    let shell = Shell::new(identity, clients, permit, reports);
+    let task = tokio::spawn(shell.run(assigned, stopped));
+    Handle { assignments, stop, task }
+}
+
+struct Shell {
+    core: Core,
+    identity: Identity,
+    clients: Clients,
+    permit: Permit,
+    reports: Reports,
+    edge: Edge,
+}
+
+impl Shell {
+    fn new(identity: Identity, clients: Clients, permit: Permit, reports: Reports) -> Self {
+        let core = Core::new(identity.clone());
+        let edge = Edge { hub: Arc::clone(&identity.hub), interned: Arc::default() };
+        Self { core, identity, clients, permit, reports, edge }
+    }
+
+    async fn run(
+        mut self,
+        mut assigned: mpsc::UnboundedReceiver<Assignment>,
+        mut stopped: oneshot::Receiver<()>,
+    ) {
+        let (events, mut watched) = mpsc::channel(WATCHED);
+        let pulse = pulse::Pulse::new(self.identity.cluster.clone(), self.reports.clone());
+        let mut tasks = watch::all(&self.clients.watches, &self.edge, &events, &pulse);
+        tasks.spawn(pulse::beat(self.clients.writes.clone(), pulse.clone(), events));
+        let mut flying = FuturesUnordered::new();
+        let mut permits = self.permit.changes();
+        let mut inbox = VecDeque::from([Event::Permitted(self.permit.holds())]);
+        loop {
+            while let Some(event) = inbox.pop_front() {
+                for command in self.core.step(event, now()) {
+                    match command {
+                        Command::Report(report) => self.report(report),
+                        Command::Write(target, request) => {
+                            let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
+                            let edge = self.edge.clone();
+                            flying.push(tokio::spawn(async move {
+                                let answer = requests::write(&client, &edge, &permit, &request).await;
+                                Event::Wrote(target, answer)
+                            }));
+                        }
+                        Command::Read(target) => {
+                            let (client, edge) = (self.clients.writes.clone(), self.edge.clone());
+                            flying.push(tokio::spawn(async move {
+                                let answer = requests::read(&client, &edge, &target).await;
+                                Event::Read(target, answer)
+                            }));
+                        }
+                    }
+                }
+            }
+            let wake = self.core.next_wake();
+            tokio::select! {
+                biased;
+                _ = &mut stopped => break,
+                () = permits.next() => inbox.push_back(Event::Permitted(self.permit.holds())),
+                Some(done) = flying.next() => match done {
+                    Ok(event) => {
+                        let refused = matches!(event, Event::Wrote(_, Err(Failure::NotPermitted)));
+                        note(&event, &pulse, &self.identity.cluster);
+                        inbox.push_back(event);
+                        if refused {
+                            // It may have been extended while the refusal was on its way.
+                            inbox.push_back(Event::Permitted(self.permit.holds()));
+                        }
+                    }
+                    Err(error) => warn!(cluster = %self.identity.cluster, %error, "a request broke off"),
+                },
+                assignment = assigned.recv() => match assignment {
+                    Some(assignment) => inbox.push_back(Event::Assigned(assignment)),
+                    None => break,
+                },
+                Some(event) = watched.recv() => inbox.push_back(event),
+                () = sleep_until(wake) => inbox.push_back(Event::Tick),
+            }
+        }
+        tasks.abort_all();
+        let rest = async { while flying.next().await.is_some() {} };
+        if tokio::time::timeout(PATIENCE, rest).await.is_err() {
+            warn!(cluster = %self.identity.cluster, "requests were still in flight when the member was stopped");
+        }
+    }
+
+    fn report(&self, report: Report) {
+        // Nobody listens when the hub is ending.
+        let _ = self.reports.send((self.identity.cluster.clone(), report));
+    }
+}
+
+fn note(event: &Event, pulse: &pulse::Pulse, cluster: &ClusterId) {
+    let (target, failure) = match event {
+        Event::Wrote(target, Err(failure)) | Event::Read(target, Err(failure)) => (target, failure),
+        _ => return pulse.alive(),
+    };
+    debug!(%cluster, %target, ?failure, "a request failed");
+}
+
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn now() -> Now {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let wall = Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+    Now { instant: Instant::now(), wall }
+}

@@ -1,0 +1,170 @@
+//! Watches: each object becomes a few small values and is dropped.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, Resource};
+use tokio::sync::mpsc::Sender;
+use tokio::task::JoinSet;
+use tracing::debug;
+
+use super::pulse::Pulse;
+use crate::core::event::{Event, Gone};
+use crate::edge::{Edge, Readable, meta};
+use crate::report::Problem;
+
+/// How long the server keeps a watch. A connection that was cut silently is noticed after this and 5 s.
+const WATCH: u32 = 50;
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(2);
+
+/// Watches every kind.
+pub(super) fn all(client: &Client, edge: &Edge, events: &Sender<Event>, pulse: &Pulse) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let watch = Watch { edge: edge.clone(), events: events.clone(), pulse: pulse.clone() };
+    tasks.spawn(watch.clone().run::<Namespace>(Api::all(client.clone())));
+    tasks.spawn(watch.clone().run::<DeserializeGuard<ServiceExport>>(Api::all(client.clone())));
+    tasks.spawn(watch.clone().run::<Service>(Api::all(client.clone())));
+    tasks.spawn(watch.clone().run::<EndpointSlice>(Api::all(client.clone())));
+    tasks.spawn(watch.clone().run::<DeserializeGuard<ServiceImport>>(Api::all(client.clone())));
+    tasks.spawn(watch.run::<DeserializeGuard<ClusterProperty>>(Api::all(client.clone())));
+    tasks
+}
+
+#[derive(Clone)]
+struct Watch {
+    edge: Edge,
+    events: Sender<Event>,
+    pulse: Pulse,
+}
+
+/// The way to get the first list: as a stream of events, or page by page where the server does not offer that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Streamed,
+    Paged,
+}
+
+/// Why a watch is begun anew.
+enum End {
+    NoStreaming,
+    Reconnected,
+    Closed,
+}
+
+impl Watch {
+    async fn run<K>(self, api: Api<K>)
+    where
+        K: Readable + Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
+    {
+        let mut listing = Listing::Streamed;
+        loop {
+            match self.follow(api.clone(), listing).await {
+                End::NoStreaming => listing = Listing::Paged,
+                End::Reconnected => {}
+                End::Closed => return,
+            }
+        }
+    }
+
+    async fn follow<K>(&self, api: Api<K>, listing: Listing) -> End
+    where
+        K: Readable + Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
+    {
+        let config = watcher::Config::default().timeout(WATCH);
+        let config = match listing {
+            Listing::Streamed => config.streaming_lists(),
+            Listing::Paged => config,
+        };
+        let mut stream = std::pin::pin!(watcher(api, config));
+        let mut reconnects = self.pulse.reconnects();
+        let mut delay = FIRST_DELAY;
+        loop {
+            let next = tokio::select! {
+                next = stream.next() => next,
+                () = reconnects.next() => return End::Reconnected,
+            };
+            let closed = match next {
+                Some(Ok(event)) => {
+                    delay = FIRST_DELAY;
+                    self.pulse.alive();
+                    self.pass(event).await.is_err()
+                }
+                Some(Err(error)) => {
+                    debug!(kind = K::KIND.plural(), %error, "a watch failed");
+                    if listing == Listing::Streamed && is_unsupported(&error) {
+                        return End::NoStreaming;
+                    }
+                    let closed = match problem::<K>(&error) {
+                        Some(problem) => self.events.send(Event::Noticed(problem)).await.is_err(),
+                        None => false,
+                    };
+                    tokio::time::sleep(delay).await;
+                    delay = (delay * 2).min(LONGEST_DELAY);
+                    closed
+                }
+                None => true,
+            };
+            if closed {
+                return End::Closed;
+            }
+        }
+    }
+
+    async fn pass<K: Readable + Resource>(&self, event: watcher::Event<K>) -> Result<(), ()> {
+        let mut left_out = Vec::new();
+        let event = match event {
+            watcher::Event::Init => Some(Event::ListStarted(K::KIND)),
+            watcher::Event::InitDone => Some(Event::Listed(K::KIND)),
+            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                match object.read(&self.edge, &mut left_out) {
+                    Ok(seen) => seen.map(Event::Seen),
+                    Err(why) => {
+                        let (object, why) = (meta::object(K::KIND, object.meta()), why.to_string());
+                        left_out.push(Problem::Unrepresentable { object, field: "the whole object", why });
+                        None
+                    }
+                }
+            }
+            watcher::Event::Delete(object) => meta::version(object.meta())
+                .ok()
+                .map(|version| Event::Gone(Gone { object: meta::object(K::KIND, object.meta()), version })),
+        };
+        for event in left_out.into_iter().map(Event::Noticed).chain(event) {
+            self.events.send(event).await.map_err(drop)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the server takes no streamed lists: an older one, or one where they are switched off.
+fn is_unsupported(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if [400, 405, 422].contains(&status.code))
+}
+
+/// What a person has to do about a failed watch, if anything.
+fn problem<K: Readable>(error: &watcher::Error) -> Option<Problem> {
+    let status = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status,
+        watcher::Error::InitialListFailed(_)
+        | watcher::Error::WatchStartFailed(_)
+        | watcher::Error::WatchFailed(_)
+        | watcher::Error::NoResourceVersion => return None,
+    };
+    match status.code {
+        404 => Some(Problem::KindAbsent(K::KIND)),
+        401 | 403 => {
+            Some(Problem::Forbidden { verb: "list and watch", kind: K::KIND, why: status.message.clone() })
+        }
+        _ => None,
+    }
+}

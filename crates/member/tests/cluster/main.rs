@@ -1,0 +1,2 @@
+//! Tests on real clusters.
+fn main() {}
