@@ -17,11 +17,6 @@ pub struct Clients {
     pub writes: kube::Client,
 }
 
-/// The configuration can't be used.
-#[derive(Debug, thiserror::Error)]
-#[error("the member's API can't be addressed: {0}")]
-pub struct BadConfig(#[from] kube::Error);
-
 impl std::fmt::Debug for Clients {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Clients")
@@ -30,7 +25,7 @@ impl std::fmt::Debug for Clients {
 
 impl Clients {
     /// Clients for a cluster. Timeouts and retries of `config` are replaced: kube's own are made for something else.
-    pub fn new(mut config: kube::Config) -> Result<Self, BadConfig> {
+    pub fn new(mut config: kube::Config) -> Result<Self, kube::Error> {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT);
         config.reset_reader_on_write = true;

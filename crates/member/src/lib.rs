@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use atoll_engine::names::ClusterId;
 
-pub use clients::{BadConfig, Clients};
+pub use clients::Clients;
 pub use enter::{EnterError, EnterSummary, enter};
 pub use leave::{LeaveError, LeaveSummary, leave};
 pub use permit::Permit;

@@ -36,3 +36,18 @@ pub mod import {
     /// Only the clusters that a ServiceImport of the hub is propagated to.
     pub const EXPLICIT: &str = "explicit";
 }
+
+/// On a `Cluster`: its networks, as CIDR ranges with commas in between. `join` writes them; the hub and later joins read
+/// them.
+pub mod network {
+    /// The pod networks, by the operator's word: endpoints outside of them and the nodes stay behind.
+    pub const PODS: &str = "atoll.dev/pod-cidrs";
+    /// The service networks, by the operator's word.
+    pub const SERVICES: &str = "atoll.dev/service-cidrs";
+    /// Ranges whose endpoints pass whatever they are.
+    pub const ENDPOINTS: &str = "atoll.dev/endpoint-cidrs";
+    /// The pod networks as the member's nodes gave them at join: for the overlap check only.
+    pub const OBSERVED_PODS: &str = "atoll.dev/observed-pod-cidrs";
+    /// The service networks as the member's API gave them at join: for the overlap check only.
+    pub const OBSERVED_SERVICES: &str = "atoll.dev/observed-service-cidrs";
+}

@@ -1,0 +1,108 @@
+//! The command line: all flags, and no behaviour.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands;
+
+/// One clusterset out of many Kubernetes clusters: a service exported in one is reachable in all.
+#[derive(Parser)]
+#[command(
+    name = "atoll",
+    version,
+    after_help = "Examples:
+  atoll hub --context hub                        run the hub on the API of this context
+  atoll join paris --cluster-kubeconfig paris.yaml
+  atoll clusters                                 who is a member, and how it is
+  atoll unjoin paris
+  atoll crds | kubectl apply --server-side -f -
+
+Exit codes: 0 done, 1 failed, 2 asked wrongly."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run the hub.
+    Hub(commands::hub::Hub),
+    /// Make a cluster a member.
+    Join(commands::join::Join),
+    /// Make a member leave.
+    Unjoin(commands::unjoin::Unjoin),
+    /// Show the members.
+    Clusters(commands::clusters::Clusters),
+    /// Print the CRDs.
+    Crds(commands::crds::Crds),
+    /// Print a shell completion script.
+    Completion(commands::completion::Completion),
+}
+
+/// Which API is the hub's; as in kubectl.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct HubApi {
+    /// The kubeconfig of the hub's API [default: $KUBECONFIG, ~/.kube/config, or the pod's own].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context in it [default: its current one].
+    #[arg(long)]
+    pub(crate) context: Option<String>,
+    /// The namespace in the hub's API for credentials and memory.
+    #[arg(long, default_value = atoll_hub::options::NAMESPACE)]
+    pub(crate) namespace: String,
+}
+
+impl HubApi {
+    pub(crate) async fn config(&self) -> Result<kube::Config, atoll_hub::connect::ConnectError> {
+        atoll_hub::connect::config(self.kubeconfig.as_deref(), self.context.as_deref()).await
+    }
+
+    pub(crate) async fn client(&self) -> Result<kube::Client, atoll_hub::connect::ConnectError> {
+        atoll_hub::connect::client(self.config().await?)
+    }
+}
+
+/// A span of time, as `10s`, `500ms` or `2m`.
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let bad = || format!("`{text}` is no span of time such as 10s, 500ms or 2m");
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    match unit {
+        "ms" => Ok(std::time::Duration::from_millis(number)),
+        "s" => Ok(std::time::Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(std::time::Duration::from_secs).ok_or_else(bad),
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_fit_together() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn spans_of_time_have_a_unit() {
+        for (text, want) in [
+            ("10s", Some(Duration::from_secs(10))),
+            ("500ms", Some(Duration::from_millis(500))),
+            ("2m", Some(Duration::from_secs(120))),
+            ("10", None),
+            ("s", None),
+            ("-1s", None),
+        ] {
+            assert_eq!(duration(text).ok(), want, "{text}");
+        }
+    }
+}

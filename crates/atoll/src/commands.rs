@@ -1,0 +1,22 @@
+//! One file per command: its flags, and what it does with them.
+
+pub(crate) mod clusters;
+pub(crate) mod completion;
+pub(crate) mod crds;
+pub(crate) mod hub;
+pub(crate) mod join;
+pub(crate) mod unjoin;
+
+use crate::cli::{Arguments, Command};
+
+/// Carries out what was asked.
+pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    match arguments.command {
+        Command::Hub(hub) => hub.run().await,
+        Command::Join(join) => join.run().await,
+        Command::Unjoin(unjoin) => unjoin.run().await,
+        Command::Clusters(clusters) => clusters.run().await,
+        Command::Crds(crds) => crds.run(),
+        Command::Completion(completion) => completion.run(),
+    }
+}

@@ -1,0 +1,136 @@
+//! `atoll clusters`: shows the members.
+
+use atoll_api::names::condition;
+use atoll_api::types::Cluster;
+use atoll_api::types::cluster::SyncMode;
+use atoll_hub::connect;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use crate::cli::HubApi;
+use crate::failure::Failure;
+use crate::output;
+
+/// Show the members, and how they are.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  atoll clusters
+  atoll clusters -o wide
+  atoll clusters -o json | jq -r '.items[].metadata.name'")]
+pub(crate) struct Clusters {
+    #[command(flatten)]
+    hub: HubApi,
+    /// How to print them.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Table,
+    /// With where it is, and why it is not ready.
+    Wide,
+    Json,
+    Yaml,
+}
+
+impl Clusters {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let hub = self.hub.client().await?;
+        let listed = Api::<Cluster>::all(hub).list(&ListParams::default()).await;
+        let clusters = match listed {
+            Ok(clusters) => clusters.items,
+            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(), // no CRD, no members
+            Err(error) => return Err(Failure::hub("cannot list the members", &connect::why(&error)).into()),
+        };
+        let list = || json!({ "apiVersion": "v1", "kind": "List", "items": clusters });
+        match self.output {
+            Format::Json => output::json(&list()),
+            Format::Yaml => output::yaml(&list()),
+            Format::Table | Format::Wide if clusters.is_empty() => {
+                eprintln!("no members; `atoll join NAME --cluster-kubeconfig FILE` makes one");
+                Ok(())
+            }
+            Format::Table => output::text(&table(&clusters, false, Timestamp::now())),
+            Format::Wide => output::text(&table(&clusters, true, Timestamp::now())),
+        }
+    }
+}
+
+fn table(clusters: &[Cluster], wide: bool, now: Timestamp) -> String {
+    let mut header = vec!["NAME", "VERSION", "MODE", "READY", "AGE"];
+    if wide {
+        header.extend(["ZONES", "REGION", "PROVIDER", "API-ENDPOINT", "REASON"]);
+    }
+    let rows = clusters.iter().map(|cluster| row(cluster, wide, now));
+    output::table(&header, &rows.collect::<Vec<_>>())
+}
+
+fn row(cluster: &Cluster, wide: bool, now: Timestamp) -> Vec<String> {
+    let (spec, status) = (&cluster.spec, cluster.status.clone().unwrap_or_default());
+    let ready = status.conditions.iter().find(|one| one.type_ == condition::cluster::READY);
+    let leaving = cluster.metadata.deletion_timestamp.is_some();
+    let or_none =
+        |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| "<none>".to_owned());
+    let mode = match spec.sync_mode {
+        SyncMode::Push => "Push",
+        SyncMode::Pull => "Pull",
+    };
+    let age = cluster.creation_timestamp().map(|made| output::age(now.as_second() - made.0.as_second()));
+    let mut row = vec![
+        cluster.name_any(),
+        or_none(status.kubernetes_version.clone()),
+        mode.to_owned(),
+        if leaving {
+            "Leaving".to_owned()
+        } else {
+            ready.map_or_else(|| "Unknown".to_owned(), |one| one.status.clone())
+        },
+        or_none(age),
+    ];
+    if wide {
+        row.push(or_none(Some(spec.zones.join(","))));
+        row.push(or_none(spec.region.clone()));
+        row.push(or_none(spec.provider.clone()));
+        row.push(or_none(spec.api_endpoint.clone()));
+        row.push(or_none(ready.map(|one| one.reason.clone())));
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_shows_who_is_ready_and_who_leaves() {
+        let cluster = |name: &str, extra: serde_json::Value| -> Cluster {
+            let mut object = json!({
+                "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+                "metadata": { "name": name, "creationTimestamp": "2026-01-01T00:00:00Z" },
+                "spec": { "syncMode": "Push", "apiEndpoint": "https://10.0.0.1:6443" },
+            });
+            for (key, value) in extra.as_object().unwrap() {
+                object[key] = value.clone();
+            }
+            serde_json::from_value(object).unwrap()
+        };
+        let ready = json!({ "status": { "kubernetesVersion": "v1.36.0", "conditions": [{
+            "type": "Ready", "status": "True", "reason": "ClusterReady", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" }] } });
+        let clusters = [cluster("paris", ready), cluster("tokyo", json!({}))];
+        let now = "2026-01-01T02:30:00Z".parse().unwrap();
+        let want = "\
+NAME    VERSION   MODE   READY     AGE
+paris   v1.36.0   Push   True      150m
+tokyo   <none>    Push   Unknown   150m
+";
+        assert_eq!(table(&clusters, false, now), want);
+        assert!(
+            table(&clusters, true, now).lines().next().unwrap().ends_with("API-ENDPOINT            REASON")
+        );
+    }
+}

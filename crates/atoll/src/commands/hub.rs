@@ -1,0 +1,99 @@
+//! `atoll hub`: runs the hub until it is told to stop.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use atoll_engine::facts::{Liveness, Settings};
+use atoll_hub::Options;
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{HubApi, duration};
+use crate::logs::{self, Format};
+
+/// Run the hub.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  atoll hub                                     on the API of the current context, or of the pod it runs in
+  atoll hub --context hub --identity hub-1      one of several replicas; one leads, the others stand by
+  atoll hub --log-format json --metrics-address 0.0.0.0:9464")]
+pub(crate) struct Hub {
+    #[command(flatten)]
+    api: HubApi,
+    /// How long the leader, or a member, may be silent before it counts as lost.
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    lease_time: Duration,
+    /// Who this replica is: the same after a restart, different in each replica [default: the host's name].
+    #[arg(long, env = "ATOLL_IDENTITY")]
+    identity: Option<String>,
+    /// Where /healthz, /readyz and /metrics are served; `none` for nowhere.
+    #[arg(long, default_value = "127.0.0.1:9464", value_parser = address)]
+    metrics_address: Address,
+    /// What happens to the endpoints of a lost member, for exports that do not say.
+    #[arg(long, value_enum, default_value_t = Lost::Retain)]
+    liveness: Lost,
+    /// How logs are written, to stderr.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    log_format: Format,
+}
+
+#[derive(Clone)]
+struct Address(Option<SocketAddr>);
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Lost {
+    /// Keep them, marked stale.
+    Retain,
+    /// Take them away.
+    Withdraw,
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    if text == "none" {
+        return Ok(Address(None));
+    }
+    text.parse()
+        .map(|address| Address(Some(address)))
+        .map_err(|_| format!("`{text}` is no address such as 127.0.0.1:9464"))
+}
+
+impl Hub {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        logs::start(self.log_format);
+        let config = self.api.config().await?;
+        let identity = match self.identity {
+            Some(identity) => identity,
+            None => host().context("cannot tell who this replica is; say it with --identity")?,
+        };
+        let liveness = match self.liveness {
+            Lost::Retain => Liveness::Retain,
+            Lost::Withdraw => Liveness::Withdraw,
+        };
+        let options = Options {
+            namespace: self.api.namespace,
+            lease_time: self.lease_time,
+            metrics_address: self.metrics_address.0,
+            settings: Settings { liveness, ..Settings::default() },
+            ..Options::new(identity)
+        };
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let shutdown = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("stopping");
+        };
+        Ok(atoll_hub::run(config, options, shutdown).await?)
+    }
+}
+
+/// The host's name: in a pod, the pod's.
+fn host() -> Option<String> {
+    let read = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::fs::read_to_string("/etc/hostname"));
+    let name = std::env::var("HOSTNAME").ok().or_else(|| read.ok())?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,39 @@
+//! `atoll unjoin`: makes a member leave.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::{HubApi, duration};
+use crate::failure::Failure;
+use crate::logs;
+
+/// Make a member leave: the hub takes away what it wrote there, then the others lose its endpoints.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  atoll unjoin paris
+  atoll unjoin paris --force       it is gone for good: forget it")]
+pub(crate) struct Unjoin {
+    /// The member's name.
+    name: String,
+    #[command(flatten)]
+    hub: HubApi,
+    /// Do not clean the member. What it holds of ours stays there.
+    #[arg(long)]
+    force: bool,
+    /// How long to wait until it has left.
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    timeout: Duration,
+}
+
+impl Unjoin {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        logs::talk();
+        let hub = self.hub.client().await?;
+        atoll_hub::unjoin::unjoin(&hub, &self.name, self.force, self.timeout)
+            .await
+            .map_err(|error| Failure::unjoin(&self.name, &error))?;
+        eprintln!("`{}` has left", self.name);
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! An error for a person: what happened, why, what to do.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use atoll_hub::HubError;
+use atoll_hub::connect::{self, ConnectError};
+use atoll_hub::join::JoinError;
+use atoll_hub::unjoin::UnjoinError;
+
+/// Asked wrongly; clap uses the same code.
+const USAGE: u8 = 2;
+
+/// What happened, why, and what to do.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    what: String,
+    why: Option<String>,
+    hint: Option<String>,
+    usage: bool,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Failure {
+    pub(crate) fn join(name: &str, error: &JoinError) -> Self {
+        Self {
+            what: format!("cannot join `{name}`: {error}"),
+            why: error.why(),
+            hint: error.hint(name),
+            usage: matches!(
+                error,
+                JoinError::BadName { .. } | JoinError::Connect(ConnectError::Kubeconfig { .. })
+            ),
+        }
+    }
+
+    pub(crate) fn unjoin(name: &str, error: &UnjoinError) -> Self {
+        Self {
+            what: format!("cannot unjoin `{name}`: {error}"),
+            why: error.why(),
+            hint: error.hint(),
+            usage: false,
+        }
+    }
+
+    pub(crate) fn hub(what: &str, why: &str) -> Self {
+        let hint = "check --kubeconfig and --context, and that the API can be reached from here".to_owned();
+        Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false }
+    }
+
+    fn connect(error: &ConnectError) -> Self {
+        let why = std::error::Error::source(error).map(ToString::to_string);
+        let usage = matches!(error, ConnectError::Kubeconfig { .. });
+        Self { what: error.to_string(), why, hint: error.hint(), usage }
+    }
+
+    fn of_hub(error: &HubError) -> Self {
+        let why = match error {
+            HubError::Api(error) => Some(connect::why(error)),
+            HubError::Memory(_) | HubError::Listen { .. } | HubError::Twin(_) | HubError::ShortLease(_) => {
+                chain(std::error::Error::source(error))
+            }
+        };
+        let usage = matches!(error, HubError::ShortLease(_));
+        Self { what: error.to_string(), why, hint: error.hint(), usage }
+    }
+}
+
+/// The text for stderr, and the exit code.
+pub(crate) fn render(error: &anyhow::Error) -> (String, ExitCode) {
+    let own;
+    let failure = if let Some(failure) = error.downcast_ref::<Failure>() {
+        failure
+    } else {
+        own = if let Some(error) = error.downcast_ref::<HubError>() {
+            Failure::of_hub(error)
+        } else if let Some(error) = error.downcast_ref::<ConnectError>() {
+            Failure::connect(error)
+        } else {
+            Failure { what: error.to_string(), why: chain(error.chain().nth(1)), hint: None, usage: false }
+        };
+        &own
+    };
+    let mut text = format!("error: {}\n", failure.what);
+    for (label, line) in [("why", &failure.why), ("hint", &failure.hint)] {
+        if let Some(line) = line {
+            text.push_str(&format!("  {label}: {line}\n"));
+        }
+    }
+    (text, if failure.usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE })
+}
+
+fn chain(first: Option<&(dyn std::error::Error + 'static)>) -> Option<String> {
+    let mut texts = Vec::new();
+    let mut next = first;
+    while let Some(error) = next {
+        texts.push(error.to_string());
+        next = error.source();
+    }
+    if texts.is_empty() { None } else { Some(texts.join(": ")) }
+}

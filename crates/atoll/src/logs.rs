@@ -1,0 +1,32 @@
+//! Logs go to stderr: data alone goes to stdout.
+
+use std::io::IsTerminal;
+
+use clap::ValueEnum;
+use tracing_subscriber::EnvFilter;
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// One object per line.
+    Json,
+}
+
+/// Logs of a program that runs on. `RUST_LOG` chooses what is said.
+pub(crate) fn start(format: Format) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube=warn"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        Format::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
+        Format::Json => builder.json().flatten_event(true).init(),
+    }
+}
+
+/// What a command that ends soon has to say beside its result: warnings, without dates.
+pub(crate) fn talk() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube=error"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    builder.with_ansi(std::io::stderr().is_terminal()).without_time().with_target(false).init();
+}

@@ -1,0 +1,29 @@
+//! `atoll`: flags, commands, printing. What the commands do is in the libraries.
+//!
+//! ```text
+//!   cli (flags) ─▶ commands/<one> ─▶ atoll_hub ─▶ data to stdout
+//!                        └─ failed ─▶ failure: what happened, why, what to do ─▶ stderr
+//! ```
+
+mod cli;
+mod commands;
+mod failure;
+mod logs;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = cli::Arguments::parse();
+    match commands::run(arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let (text, code) = failure::render(&error);
+            eprint!("{text}");
+            code
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What the hub decides between facts and plans. Pure: events and the time in, commands out, in the order they are to be done.
+//!
+//! ```text
+//!   report ──▶ engine ──▶ gate (memory is written first) ──▶ Assign: remote consumers, then the source itself
+//! ```
+
+mod gate;
+mod liveness;
+mod trace;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use atoll_engine::engine::{Applied, Engine};
+use atoll_engine::facts::{Contact, Settings};
+use atoll_engine::memory::{Memory, MemoryUpdate};
+use atoll_engine::names::{ClusterId, ServiceKey};
+use atoll_engine::network::Networks;
+use atoll_engine::plan::{Plan, Touched};
+use atoll_engine::time::Time;
+use atoll_engine::world::Change;
+use atoll_member::Report;
+
+use gate::{Gate, Pass};
+use liveness::Liveness;
+use trace::Trace;
+
+pub(crate) use trace::Propagation;
+
+/// One moment, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) instant: Instant,
+    pub(crate) time: Time,
+}
+
+impl Now {
+    /// What the wall clock showed at an earlier moment.
+    fn time_of(&self, earlier: Instant) -> Time {
+        let ago = self.instant.saturating_duration_since(earlier).as_millis();
+        Time(self.time.0.saturating_sub(i64::try_from(ago).unwrap_or(i64::MAX)))
+    }
+}
+
+/// What the shell has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Command {
+    /// Write this down, and say when it is done or has failed.
+    Persist(MemoryUpdate),
+    /// Hand this to the member.
+    Assign { to: ClusterId, plan: Arc<Plan>, touched: Touched },
+}
+
+/// What a report was, beyond what it changed.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Noted {
+    /// A slice has arrived where it was to go.
+    pub(crate) propagated: Option<Propagation>,
+    /// Whether the member is reachable, where that is news.
+    pub(crate) reachable: Option<bool>,
+}
+
+/// The engine, and what stands between it and the members.
+pub(crate) struct Brain {
+    engine: Engine,
+    gate: Gate,
+    liveness: Liveness,
+    trace: Trace,
+    /// The operator's word on networks, which no member can change.
+    declared: BTreeMap<ClusterId, Networks>,
+    /// Members that hold something of a service and wait to be told what.
+    asking: BTreeMap<ServiceKey, BTreeSet<ClusterId>>,
+    /// Until then planning waits for members that have not been heard.
+    settle: Option<Instant>,
+}
+
+impl Brain {
+    pub(crate) fn new(settings: Settings, memory: Memory, lease_time: Duration, settle: Instant) -> Self {
+        Self {
+            engine: Engine::new(settings, memory),
+            gate: Gate::default(),
+            liveness: Liveness::new(lease_time),
+            trace: Trace::default(),
+            declared: BTreeMap::new(),
+            asking: BTreeMap::new(),
+            settle: Some(settle),
+        }
+    }
+
+    /// It is a member from here on.
+    pub(crate) fn joined(&mut self, id: &ClusterId) {
+        let _ = self.engine.apply(id, Change::Joined);
+    }
+
+    /// It is no member any more. Planned at once: if another cluster comes under its name, that one inherits nothing.
+    pub(crate) fn left(&mut self, id: &ClusterId, now: Now) -> Vec<Command> {
+        self.liveness.forget(id);
+        self.declared.remove(id);
+        self.asking.retain(|_, who| {
+            who.remove(id);
+            !who.is_empty()
+        });
+        let mut commands = Vec::new();
+        if self.engine.apply(id, Change::Left) == Applied::Changed {
+            for outcome in self.engine.plan_dirty(now.time) {
+                let pass = self.gate.admit(outcome);
+                self.pass(pass, &mut commands);
+            }
+        }
+        commands
+    }
+
+    /// It will be listed anew: what it said before may be out of date. Nothing is planned in between, so memory still
+    /// speaks for it, and what others hold of it stays until it is heard again.
+    pub(crate) fn reset(&mut self, id: &ClusterId) {
+        let declared = self.declared.get(id).cloned();
+        let _ = self.engine.apply(id, Change::Left);
+        let _ = self.engine.apply(id, Change::Joined);
+        if let Some(networks) = declared {
+            let _ = self.engine.apply(id, Change::Networks(networks));
+        }
+    }
+
+    /// The operator's word on where its endpoints may be.
+    pub(crate) fn declare(&mut self, id: &ClusterId, mut networks: Networks) {
+        networks.nodes.clear();
+        self.declared.insert(id.clone(), networks.clone());
+        if let Some(cluster) = self.engine.world().clusters.get(id) {
+            networks.nodes.clone_from(&cluster.networks.nodes);
+        }
+        let _ = self.engine.apply(id, Change::Networks(networks));
+    }
+
+    /// A member has been started, and knows no plan yet.
+    pub(crate) fn started(&mut self, id: &ClusterId) -> Vec<Command> {
+        let world = self.engine.world();
+        let keys: BTreeSet<&ServiceKey> = world.services.keys().chain(world.memory.keys()).collect();
+        let released = keys.into_iter().filter(|key| !self.gate.holds(key));
+        let plans = released.filter_map(|key| self.engine.last_plan(key));
+        plans.map(|plan| assign(id, plan, &Touched::Everything)).collect()
+    }
+
+    /// Takes in what a member says.
+    pub(crate) fn report(&mut self, id: &ClusterId, report: Report, now: Now) -> Noted {
+        let mut noted = Noted::default();
+        match report {
+            Report::Change(change) => self.change(id, change, now),
+            Report::Holds(key) => drop(self.asking.entry(key).or_default().insert(id.clone())),
+            Report::Alive(_) => {
+                let (news, was_lost) = self.liveness.alive(id);
+                noted.reachable = news.then_some(true);
+                if was_lost {
+                    let _ = self.engine.apply(id, Change::Contact(Contact::Alive));
+                }
+            }
+            Report::Unreachable { since, .. } => {
+                noted.reachable = self.liveness.unreachable(id, since).then_some(false);
+            }
+            Report::Wrote(written) => {
+                if let Some((source, slice)) = &written.slice {
+                    noted.propagated = self.trace.wrote(&written.service, source, slice, id, written.at);
+                }
+            }
+            Report::Problem(_) => {}
+        }
+        noted
+    }
+
+    fn change(&mut self, id: &ClusterId, change: Change, now: Now) {
+        let slice = match &change {
+            Change::Slice(key, name, _) => Some((key.clone(), name.clone())),
+            // Who is a member, and whether it can be reached, is not the member's to say.
+            Change::Joined | Change::Left | Change::Contact(_) => return,
+            Change::Networks(_)
+            | Change::Heard(_)
+            | Change::Namespace(..)
+            | Change::Service(..)
+            | Change::Export(..)
+            | Change::Taken(..) => None,
+        };
+        let change = match change {
+            Change::Networks(theirs) => {
+                let declared = self.declared.get(id).cloned().unwrap_or_default();
+                Change::Networks(Networks { nodes: theirs.nodes, ..declared })
+            }
+            other => other,
+        };
+        let heard = self.engine.world().clusters.get(id).is_some_and(|cluster| cluster.heard.is_some());
+        if self.engine.apply(id, change) == Applied::Changed
+            && heard
+            && let Some((key, name)) = slice
+        {
+            self.trace.arrived(key, id.clone(), name, now.instant); // a first list is no news to others
+        }
+    }
+
+    /// What has come due with time alone; says whose lease has ended.
+    pub(crate) fn due(&mut self, now: Now) -> Vec<ClusterId> {
+        self.trace.purge(now.instant);
+        let lost = self.liveness.due(now.instant);
+        for (id, since) in &lost {
+            let since = now.time_of(*since);
+            let _ = self.engine.apply(id, Change::Contact(Contact::Lost { since }));
+        }
+        lost.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// When [`Self::due`] or [`Self::plan`] has to be called next, if nothing happens before.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        [self.settle, self.liveness.next()].into_iter().flatten().min()
+    }
+
+    /// Plans up to `budget` services; true if some are left.
+    pub(crate) fn plan(&mut self, now: Now, budget: usize) -> (Vec<Command>, bool) {
+        let mut commands = Vec::new();
+        if !self.settled(now.instant) {
+            return (commands, false);
+        }
+        for _ in 0..budget {
+            let asked = self.asking.keys().find(|key| !self.gate.holds(key)).cloned();
+            let outcome = match asked {
+                Some(key) => self.engine.plan(&key, now.time),
+                None => match self.engine.plan_next(now.time) {
+                    Some(outcome) => outcome,
+                    None => return (commands, false),
+                },
+            };
+            let pass = self.gate.admit(outcome);
+            self.pass(pass, &mut commands);
+        }
+        (commands, self.engine.dirty().next().is_some())
+    }
+
+    /// Memory has been written, or could not be.
+    pub(crate) fn persisted(&mut self, key: &ServiceKey, done: bool) -> Vec<Command> {
+        let mut commands = Vec::new();
+        let pass = self.gate.written(key, done);
+        self.pass(pass, &mut commands);
+        commands
+    }
+
+    /// How many services wait for a plan, or with a plan for the hub's API.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        (self.engine.dirty().count(), self.gate.len())
+    }
+
+    fn pass(&mut self, pass: Pass, commands: &mut Vec<Command>) {
+        match pass {
+            Pass::Write(update) => commands.push(Command::Persist(update)),
+            Pass::Wait => {}
+            Pass::Release(plan, touched) => self.release(&plan, &touched, commands),
+        }
+    }
+
+    /// Hands out a plan: those who consume from afar first, then where it came from.
+    fn release(&mut self, plan: &Arc<Plan>, touched: &Touched, commands: &mut Vec<Command>) {
+        let asking = self.asking.remove(&plan.service).unwrap_or_default();
+        self.trace.handed_out(plan, touched);
+        let own = |id: &ClusterId| match touched {
+            Touched::Slices(slices) => slices.iter().any(|(source, _)| source == id),
+            Touched::Everything | Touched::Nothing => {
+                plan.clusters.get(id).is_some_and(|own| own.export.is_some())
+            }
+        };
+        let (sources, remote): (Vec<_>, Vec<_>) = plan.clusters.keys().partition(|id| own(id));
+        for id in remote.into_iter().chain(sources) {
+            if asking.contains(id) {
+                commands.push(assign(id, plan, &Touched::Everything));
+            } else if *touched != Touched::Nothing {
+                commands.push(assign(id, plan, touched));
+            }
+        }
+    }
+
+    /// Whether enough members have been heard to let the first plan choose winners.
+    fn settled(&mut self, now: Instant) -> bool {
+        let Some(deadline) = self.settle else { return true };
+        let waiting = self.engine.world().unheard().any(|id| !self.liveness.silent(id));
+        if waiting && now < deadline {
+            return false;
+        }
+        self.settle = None;
+        true
+    }
+}
+
+fn assign(to: &ClusterId, plan: &Arc<Plan>, touched: &Touched) -> Command {
+    Command::Assign { to: to.clone(), plan: Arc::clone(plan), touched: touched.clone() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! A member leaves: what is ours goes from it, then our rights there, then its entry in the hub.
+
+use std::time::Duration;
+
+use atoll_api::names::finalizer;
+use atoll_api::types::Cluster;
+use atoll_engine::names::ClusterId;
+use atoll_member::{Clients, Identity, Permit};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+
+use crate::connect::{self, code, why};
+use crate::health::{self, Health};
+use crate::join::rbac;
+use crate::roster::Link;
+
+/// Between two tries, at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Cleans a member for as long as it takes, and lets its `Cluster` go. What it can't do stands in the `Ready` condition.
+pub(crate) async fn clean(hub: Client, identity: Identity, link: Link, permit: Permit) {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        let problem = match attempt(&hub, &identity, &link, &permit).await {
+            Ok(()) => return,
+            Err(problem) => problem,
+        };
+        tracing::warn!(cluster = %identity.cluster, why = problem, "cannot clean a member that leaves");
+        let why = format!(
+            "leaving, but it can't be cleaned: {problem}; if it is gone for good, use atoll unjoin --force"
+        );
+        if let Err(error) = health::write(&hub, &identity.cluster, &Health::NotReachable { why }).await {
+            tracing::debug!(why = connect::why(&error), "cannot write the member's status");
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn attempt(hub: &Client, identity: &Identity, link: &Link, permit: &Permit) -> Result<(), String> {
+    if !permit.holds() {
+        return Err("this hub does not lead".to_owned());
+    }
+    let config = connect::of_link(link).map_err(|error| error.to_string())?;
+    let clients = Clients::new(config).map_err(|error| why(&error))?;
+    atoll_member::leave(identity, &clients).await.map_err(|error| error.to_string())?;
+    revoke(&clients.writes).await;
+    release(hub, &identity.cluster).await.map_err(|error| why(&error))
+}
+
+/// Gives our rights in the member back. Everything else that `join` made there belongs to this one object, and goes with it.
+pub(crate) async fn revoke(member: &Client) {
+    let api: Api<ClusterRole> = Api::all(member.clone());
+    match api.delete(rbac::NAME, &DeleteParams::default()).await {
+        Ok(_) => {}
+        Err(error) if code(&error) == Some(404) => {}
+        Err(error) => tracing::warn!(why = why(&error), "cannot give our rights in the member back"),
+    }
+}
+
+/// Lets the `Cluster` go, and deletes the credentials that `join` made for it.
+pub(crate) async fn release(hub: &Client, id: &ClusterId) -> Result<(), kube::Error> {
+    let api: Api<Cluster> = Api::all(hub.clone());
+    let Some(cluster) = api.get_opt(id.as_str()).await? else { return Ok(()) };
+    let left: Vec<_> = cluster.finalizers().iter().filter(|name| *name != finalizer::CLUSTER).collect();
+    let patch =
+        json!({ "metadata": { "resourceVersion": cluster.metadata.resource_version, "finalizers": left } });
+    match api.patch(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await {
+        Ok(_) => {}
+        Err(error) if code(&error) == Some(404) => {}
+        Err(error) => return Err(error),
+    }
+    if let Some(at) = &cluster.spec.secret_ref {
+        forget_credentials(hub, &at.namespace, &at.name, id).await?;
+    }
+    Ok(())
+}
+
+/// Deletes a Secret if `join` made it for this member.
+pub(crate) async fn forget_credentials(
+    hub: &Client,
+    namespace: &str,
+    name: &str,
+    id: &ClusterId,
+) -> Result<(), kube::Error> {
+    let api: Api<Secret> = Api::namespaced(hub.clone(), namespace);
+    let Some(secret) = api.get_opt(name).await? else { return Ok(()) };
+    if secret.labels().get(rbac::CLUSTER_LABEL).map(String::as_str) != Some(id.as_str()) {
+        return Ok(());
+    }
+    match api.delete(name, &DeleteParams::default()).await {
+        Ok(_) => Ok(()),
+        Err(error) if code(&error) == Some(404) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes sure that a `Cluster` does not go before it has been cleaned.
+pub(crate) async fn hold(hub: &Client, id: &ClusterId) -> Result<(), kube::Error> {
+    let api: Api<Cluster> = Api::all(hub.clone());
+    let cluster = api.get(id.as_str()).await?;
+    if cluster.metadata.deletion_timestamp.is_some()
+        || cluster.finalizers().iter().any(|name| name == finalizer::CLUSTER)
+    {
+        return Ok(());
+    }
+    let mut all = cluster.finalizers().to_vec();
+    all.push(finalizer::CLUSTER.to_owned());
+    let patch =
+        json!({ "metadata": { "resourceVersion": cluster.metadata.resource_version, "finalizers": all } });
+    api.patch(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop)
+}

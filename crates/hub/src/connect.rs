@@ -1,0 +1,130 @@
+//! Ways into a Kubernetes API: a kubeconfig that a person names, or what a `Cluster` and its Secret say.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use serde_json::json;
+
+use crate::roster::Link;
+
+/// A kubeconfig that leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The file can't be read, or is no kubeconfig, or lacks the context.
+    #[error("cannot use the kubeconfig {}", path.as_deref().map_or_else(|| "of the environment".to_owned(), |path| format!("`{}`", path.display())))]
+    Kubeconfig {
+        /// The file; none if it was not named.
+        path: Option<PathBuf>,
+        /// What is wrong with it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// No client can be made of it.
+    #[error("cannot make a client for `{url}`")]
+    Client {
+        /// The API's address.
+        url: String,
+        /// What is wrong.
+        source: Box<kube::Error>,
+    },
+}
+
+impl ConnectError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Kubeconfig { .. } => {
+                Some("name a file, and a context that is in it (`kubectl config get-contexts`)".to_owned())
+            }
+            Self::Client { .. } => None,
+        }
+    }
+}
+
+/// Loads a kubeconfig as kubectl does: the file named, else `$KUBECONFIG`, else the home directory's, else the pod's own.
+pub async fn config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConnectError> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let bad = |source: Box<dyn std::error::Error + Send + Sync>| ConnectError::Kubeconfig {
+        path: file.map(Path::to_owned),
+        source,
+    };
+    let mut config = match (file, context) {
+        (Some(file), _) => {
+            let read = Kubeconfig::read_from(file).map_err(|error| bad(error.into()))?;
+            kube::Config::from_custom_kubeconfig(read, &options).await.map_err(|error| bad(error.into()))?
+        }
+        (None, Some(_)) => {
+            kube::Config::from_kubeconfig(&options).await.map_err(|error| bad(error.into()))?
+        }
+        (None, None) => kube::Config::infer().await.map_err(|error| bad(error.into()))?,
+    };
+    bound(&mut config);
+    Ok(config)
+}
+
+/// A client for it.
+pub fn client(config: kube::Config) -> Result<kube::Client, ConnectError> {
+    let url = config.cluster_url.to_string();
+    kube::Client::try_from(config).map_err(|error| ConnectError::Client { url, source: Box::new(error) })
+}
+
+/// kube's own limits are those of a person at a keyboard: up to 1000 s of retries.
+fn bound(config: &mut kube::Config) {
+    config.connect_timeout = Some(Duration::from_secs(3));
+    config.default_retry = false;
+}
+
+/// A `Cluster` or its Secret that no client can be made of.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadLink {
+    #[error("spec.apiEndpoint is no address: {0}")]
+    Endpoint(http::uri::InvalidUri),
+    #[error("spec.proxyURL is no address: {0}")]
+    Proxy(http::uri::InvalidUri),
+    #[error("the key caBundle of its Secret holds no certificates in PEM: {0}")]
+    Ca(rustls_pki_types::pem::Error),
+    #[error("the key token of its Secret can't be used: {0}")]
+    Token(serde_json::Error),
+}
+
+/// The configuration that a member's `Cluster` and Secret amount to.
+pub(crate) fn of_link(link: &Link) -> Result<kube::Config, BadLink> {
+    let endpoint = &link.endpoint;
+    let url = if endpoint.contains("://") { endpoint.clone() } else { format!("https://{endpoint}") };
+    let mut config = kube::Config::new(url.parse().map_err(BadLink::Endpoint)?);
+    config.accept_invalid_certs = link.insecure;
+    if !link.credentials.ca.is_empty() && !link.insecure {
+        let certificates = CertificateDer::pem_slice_iter(&link.credentials.ca);
+        let der = certificates.map(|one| one.map(|one| one.to_vec())).collect::<Result<_, _>>();
+        config.root_cert = Some(der.map_err(BadLink::Ca)?);
+    }
+    config.proxy_url = link.proxy.as_deref().map(str::parse).transpose().map_err(BadLink::Proxy)?;
+    config.auth_info =
+        serde_json::from_value(json!({ "token": link.credentials.token })).map_err(BadLink::Token)?;
+    bound(&mut config);
+    Ok(config)
+}
+
+/// What went wrong with a request, in one line for a person.
+pub fn why(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        other => {
+            let mut deepest: &dyn std::error::Error = other;
+            while let Some(source) = deepest.source() {
+                deepest = source;
+            }
+            deepest.to_string()
+        }
+    }
+}
+
+/// The HTTP code of the answer, if there was one.
+pub(crate) fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}

@@ -1,0 +1,139 @@
+//! Who leads, and until when. One Lease in the hub's API; the loop here, its rules in `rules`, its API in `slot`.
+//!
+//! Own code rather than a library: the permit to write ends with the lease by the local clock, so the moment at which a
+//! renewal was *sent* has to be known, and a second process under the same identity has to be noticed (ADR 0005).
+
+mod rules;
+pub(crate) mod slot;
+
+use std::time::Duration;
+
+use atoll_member::Permit;
+use tokio::time::Instant;
+
+use rules::{Rules, Step};
+use slot::{Record, Slot, SlotError};
+
+/// Why a leader leads no more.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Somebody else holds the lease.
+    TakenBy(String),
+    /// Another process holds it under our identity.
+    Twin,
+    /// It could not be renewed in time.
+    Expired,
+}
+
+/// A candidate for the lead.
+pub(crate) struct Election<S> {
+    rules: Rules,
+    slot: S,
+    permit: Permit,
+    /// What stood in the API after our last write.
+    held: Option<Record>,
+    deadline: Instant,
+}
+
+impl<S: Slot> Election<S> {
+    pub(crate) fn new(slot: S, identity: String, incarnation: String, duration: Duration) -> Self {
+        let rules = Rules::new(identity, incarnation, duration);
+        Self { rules, slot, permit: Permit::new(), held: None, deadline: Instant::now() }
+    }
+
+    /// Ends when the lead is ours; gives the permit that goes with it. `standby` is told that somebody else leads.
+    pub(crate) async fn acquire(&mut self, mut standby: impl FnMut(&str)) -> Permit {
+        self.permit = Permit::new(); // nobody who has the old one can write by it
+        loop {
+            let read = bounded(self.slot.read(), self.rules.period()).await;
+            let pause = match read {
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read the lease");
+                    self.rules.period()
+                }
+                Ok(record) => {
+                    let now = Instant::now();
+                    match self.rules.candidate(record.as_ref(), now.into_std()) {
+                        Step::Take => match self.take(record).await {
+                            Ok(()) => return self.permit.clone(),
+                            Err(error) => {
+                                tracing::debug!(%error, "somebody else was faster");
+                                self.rules.period() / 4
+                            }
+                        },
+                        Step::Wait { holder, until } => {
+                            standby(&holder);
+                            let left = until.saturating_duration_since(now.into_std());
+                            left.clamp(Duration::from_millis(50), self.rules.period())
+                        }
+                    }
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Renews for as long as it can; ends when the lead is lost, with the permit revoked.
+    pub(crate) async fn keep(&mut self) -> Lost {
+        let lost = loop {
+            tokio::time::sleep(self.rules.period()).await;
+            if let Some(lost) = self.renew().await {
+                break lost;
+            }
+        };
+        self.permit.revoke();
+        lost
+    }
+
+    async fn renew(&mut self) -> Option<Lost> {
+        loop {
+            if Instant::now() >= self.deadline {
+                return Some(Lost::Expired);
+            }
+            match self.take(self.held.clone()).await {
+                Ok(()) => return None,
+                Err(SlotError::Conflict) => {
+                    if let Ok(found) = bounded(self.slot.read(), self.rules.period()).await {
+                        if let Some(lost) = self.rules.leader(found.as_ref()) {
+                            return Some(lost);
+                        }
+                        self.held = found; // ours still: somebody touched the object
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "cannot renew the lease"),
+            }
+            tokio::time::sleep(self.rules.period() / 4).await;
+        }
+    }
+
+    /// Gives the lead away, so that the next one need not wait.
+    pub(crate) async fn release(&mut self) {
+        self.permit.revoke();
+        if let Some(held) = self.held.take() {
+            let freed = self.rules.freed(&held);
+            if let Err(error) = bounded(self.slot.write(&freed), self.rules.period()).await {
+                tracing::warn!(%error, "cannot release the lease; the next leader waits for its end");
+            }
+        }
+    }
+
+    async fn take(&mut self, over: Option<Record>) -> Result<(), SlotError> {
+        let sent = Instant::now(); // the lease runs from here: the API server may have seen it no earlier
+        let ours = self.rules.ours(over.as_ref());
+        let written = bounded(self.slot.write(&ours), self.rules.period()).await?;
+        self.held = Some(written);
+        self.deadline = sent + self.rules.valid();
+        self.permit.extend_to(self.deadline.into_std());
+        Ok(())
+    }
+}
+
+async fn bounded<T>(
+    request: impl Future<Output = Result<T, SlotError>>,
+    within: Duration,
+) -> Result<T, SlotError> {
+    tokio::time::timeout(within, request).await.unwrap_or(Err(SlotError::NoAnswer))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Makes a cluster a member: checks first, then makes what is needed, and undoes it if it can't be finished.
+//!
+//! ```text
+//!   look at both ─▶ check ─▶ rights and token in the member ─▶ CRDs, properties ─▶ Secret, Cluster in the hub
+//!                     │              └──────────── fails: what this run made goes again ────────────┘
+//!                   refused
+//! ```
+
+mod access;
+mod check;
+mod discover;
+mod error;
+mod make;
+pub(crate) mod rbac;
+mod undo;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use atoll_api::crds;
+use atoll_api::types::Cluster;
+use atoll_engine::names::ClusterId;
+use atoll_member::{Clients, Identity};
+use kube::api::ListParams;
+use kube::{Api, Client};
+
+pub use check::{Known, Newcomer, Refusal, check};
+pub use error::JoinError;
+
+use crate::networks::Networks;
+use crate::options::NAMESPACE;
+use crate::roster::Credentials;
+use crate::{clusterset, connect, crd};
+use make::Entry;
+use undo::Undo;
+
+/// What is asked of [`join`].
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The member's name.
+    pub name: String,
+    /// The namespace in the hub's API.
+    pub namespace: String,
+    /// The name of the clusterset, if this is its first member.
+    pub clusterset: Option<String>,
+    /// The networks that the operator declares.
+    pub declared: Networks,
+    /// Ranges whose endpoints pass whatever they are.
+    pub endpoints: crate::networks::Ranges,
+    /// Join although networks overlap.
+    pub allow_overlap: bool,
+    /// The address under which the hub reaches the member's API, if not that of the kubeconfig.
+    pub api_endpoint: Option<String>,
+    /// Where it is: provider, region, zones.
+    pub place: Place,
+}
+
+impl Request {
+    /// Whether the name can be a member's; worth asking before anything is connected to.
+    pub fn check_name(&self) -> Result<ClusterId, JoinError> {
+        ClusterId::parse(self.name.as_str()).map_err(|_| JoinError::BadName { name: self.name.clone() })
+    }
+}
+
+/// Where a cluster is; policies select by it.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// The cloud provider.
+    pub provider: Option<String>,
+    /// The region.
+    pub region: Option<String>,
+    /// The zones.
+    pub zones: Vec<String>,
+}
+
+/// What has become of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joined {
+    /// The member.
+    pub cluster: ClusterId,
+    /// Its clusterset.
+    pub clusterset: String,
+    /// It was a member before; its credentials were made anew.
+    pub again: bool,
+    /// Its networks, as far as they are known.
+    pub networks: Networks,
+    /// What `--allow-overlap` let pass.
+    pub tolerated: Option<String>,
+}
+
+/// Joins the cluster behind `member` to the clusterset of the hub's API behind `hub`.
+pub async fn join(hub: Client, member: kube::Config, request: &Request) -> Result<Joined, JoinError> {
+    let cluster = request.check_name()?;
+    if member.tls_server_name.is_some() && request.api_endpoint.is_none() {
+        tracing::warn!(
+            "the kubeconfig's tls-server-name is not kept: the certificate has to name the API's address"
+        );
+    }
+    let admin = connect::client(member.clone())?;
+
+    // Look, and touch nothing.
+    let uid =
+        clusterset::cluster_uid(&admin).await.map_err(JoinError::member)?.ok_or(JoinError::NoKubeSystem)?;
+    access::in_member(&admin, NAMESPACE).await?;
+    access::in_hub(&hub, &request.namespace).await?;
+    let (networks, observed) =
+        discover::networks(&admin, &request.declared).await.map_err(JoinError::member)?;
+    let known = members(&hub).await?;
+    let newcomer = Newcomer { name: cluster.clone(), uid: uid.clone(), networks: networks.clone() };
+    let checked = check(&newcomer, &known, request.allow_overlap)?;
+
+    let mut undo = Undo::default();
+    let steps = Steps { hub: &hub, admin: &admin, member: &member, request, cluster, uid, observed };
+    match steps.carry_out(&mut undo).await {
+        Ok(clusterset) => Ok(Joined {
+            cluster: steps.cluster,
+            clusterset: clusterset.to_string(),
+            again: checked.again,
+            networks,
+            tolerated: checked.tolerated.map(|refusal| refusal.to_string()),
+        }),
+        Err(error) => {
+            undo.all().await;
+            Err(error)
+        }
+    }
+}
+
+struct Steps<'a> {
+    hub: &'a Client,
+    admin: &'a Client,
+    member: &'a kube::Config,
+    request: &'a Request,
+    cluster: ClusterId,
+    uid: String,
+    observed: Networks,
+}
+
+impl Steps<'_> {
+    async fn carry_out(&self, undo: &mut Undo) -> Result<Arc<str>, JoinError> {
+        let Self { hub, admin, member, request, .. } = self;
+        let namespace = request.namespace.as_str();
+        clusterset::ensure_namespace(hub, namespace).await.map_err(JoinError::hub)?;
+        crd::ensure(hub, &crds::cluster()).await.map_err(JoinError::hub)?;
+        let hub_uid = clusterset::hub_uid(hub, namespace).await.map_err(JoinError::hub)?;
+        let wished = request.clusterset.as_deref();
+        let set = clusterset::name(hub, namespace, &hub_uid, wished).await.map_err(JoinError::hub)?;
+        if let Some(wished) = wished.filter(|wished| **wished != *set) {
+            return Err(JoinError::OtherClusterset { wished: wished.to_owned(), is: set.to_string() });
+        }
+
+        let token = make::rights(admin, NAMESPACE, undo).await?;
+        let entry = Entry {
+            cluster: &self.cluster,
+            uid: &self.uid,
+            member,
+            request,
+            observed: &self.observed,
+            credentials: Credentials { token, ca: make::ca_bundle(member) },
+        };
+        entry.try_out(&self.uid).await?;
+
+        let identity = Identity { cluster: self.cluster.clone(), hub: hub_uid, clusterset: Arc::clone(&set) };
+        let clients = Clients::new((*member).clone()).map_err(JoinError::member)?;
+        undo.properties(admin).await.map_err(JoinError::member)?;
+        atoll_member::enter(&identity, &clients).await.map_err(JoinError::entering)?;
+        entry.write(hub, undo).await?;
+        Ok(set)
+    }
+}
+
+/// The members that there are, by name.
+async fn members(hub: &Client) -> Result<BTreeMap<String, Known>, JoinError> {
+    let listed = Api::<Cluster>::all(hub.clone()).list(&ListParams::default()).await;
+    let clusters = match listed {
+        Ok(clusters) => clusters.items,
+        Err(error) if connect::code(&error) == Some(404) => Vec::new(), // no CRD, no members
+        Err(error) => return Err(JoinError::hub(error)),
+    };
+    Ok(clusters.iter().map(check::known).collect())
+}

@@ -1,0 +1,177 @@
+//! What the hub may do in a member: all of it, in this file. Never more than the work needs.
+
+use std::collections::BTreeMap;
+
+use atoll_api::crds;
+use atoll_api::names::kind::{about, mcs};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt;
+use kube::api::ObjectMeta;
+
+/// Of the service account, the role and its binding.
+pub(crate) const NAME: &str = "atoll-hub";
+/// Of the Secret with the service account's token.
+pub(crate) const TOKEN: &str = "atoll-hub-token";
+/// On what `join` makes for a member, in the hub and in the member.
+pub(crate) const CLUSTER_LABEL: &str = "atoll.dev/cluster";
+/// The roles that give users their part.
+const EDIT: &str = "atoll-edit";
+const VIEW: &str = "atoll-view";
+
+const READ: &[&str] = &["get", "list", "watch"];
+const OWN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+
+/// What the hub may do in a member.
+pub(crate) fn role() -> ClusterRole {
+    let crds: Vec<String> = crds::all().iter().map(ResourceExt::name_any).collect();
+    let crds: Vec<&str> = crds.iter().map(String::as_str).collect();
+    ClusterRole {
+        metadata: named(NAME),
+        rules: Some(vec![
+            // Facts.
+            rule("", &["namespaces", "nodes"], READ),
+            rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS], READ),
+            rule("networking.k8s.io", &["servicecidrs"], &["get", "list"]),
+            // What is made: derived Services, their slices, ServiceImports.
+            rule("", &["services"], OWN),
+            rule("discovery.k8s.io", &["endpointslices"], OWN),
+            rule("discovery.k8s.io", &["endpointslices/restricted"], &["create", "update"]), // OpenShift
+            rule(mcs::GROUP, &[mcs::SERVICE_IMPORTS], OWN),
+            // What is told.
+            rule(
+                mcs::GROUP,
+                &["serviceexports/status", "serviceimports/status"],
+                &["get", "update", "patch"],
+            ),
+            rule(about::GROUP, &[about::CLUSTER_PROPERTIES], OWN),
+            // Whether the kinds are there; `join` puts them there with its own rights.
+            only("apiextensions.k8s.io", &["customresourcedefinitions"], &crds, &["get"]),
+            // When it leaves: this very role, and with it all that belongs to it.
+            only("rbac.authorization.k8s.io", &["clusterroles"], &[NAME], &["get", "delete"]),
+        ]),
+        ..ClusterRole::default()
+    }
+}
+
+/// What users get: with `edit` they may export, with `view` they may look. Only the hub writes ServiceImports.
+pub(crate) fn users(owner: &OwnerReference) -> [ClusterRole; 2] {
+    let write = rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS], OWN);
+    let read = rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS, mcs::SERVICE_IMPORTS], READ);
+    [aggregated(EDIT, &["edit", "admin"], write, owner), aggregated(VIEW, &["view"], read, owner)]
+}
+
+pub(crate) fn account(namespace: &str, owner: &OwnerReference) -> ServiceAccount {
+    let metadata = ObjectMeta { namespace: Some(namespace.to_owned()), ..owned(NAME, owner) };
+    ServiceAccount { metadata, ..ServiceAccount::default() }
+}
+
+pub(crate) fn binding(namespace: &str, owner: &OwnerReference) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: owned(NAME, owner),
+        role_ref: RoleRef {
+            api_group: Some("rbac.authorization.k8s.io".to_owned()),
+            kind: "ClusterRole".to_owned(),
+            name: NAME.to_owned(),
+        },
+        subjects: Some(vec![Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: NAME.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            ..Subject::default()
+        }]),
+    }
+}
+
+/// The Secret that the member fills with a token.
+pub(crate) fn token(namespace: &str, owner: &OwnerReference) -> Secret {
+    let for_account = ("kubernetes.io/service-account.name".to_owned(), NAME.to_owned());
+    Secret {
+        metadata: ObjectMeta {
+            namespace: Some(namespace.to_owned()),
+            annotations: Some(BTreeMap::from([for_account])),
+            ..owned(TOKEN, owner)
+        },
+        type_: Some("kubernetes.io/service-account-token".to_owned()),
+        ..Secret::default()
+    }
+}
+
+/// The role as the owner of all the rest: whoever deletes it deletes everything.
+pub(crate) fn owner(role: &ClusterRole) -> OwnerReference {
+    OwnerReference {
+        api_version: "rbac.authorization.k8s.io/v1".to_owned(),
+        kind: "ClusterRole".to_owned(),
+        name: role.name_any(),
+        uid: role.uid().unwrap_or_default(),
+        ..OwnerReference::default()
+    }
+}
+
+fn aggregated(name: &str, to: &[&str], rule: PolicyRule, owner: &OwnerReference) -> ClusterRole {
+    let label = |role: &&str| (format!("rbac.authorization.k8s.io/aggregate-to-{role}"), "true".to_owned());
+    let mut metadata = owned(name, owner);
+    metadata.labels = Some(to.iter().map(label).collect());
+    ClusterRole { metadata, rules: Some(vec![rule]), ..ClusterRole::default() }
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+}
+
+fn owned(name: &str, owner: &OwnerReference) -> ObjectMeta {
+    ObjectMeta { owner_references: Some(vec![owner.clone()]), ..named(name) }
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    let all = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(all(resources)),
+        verbs: all(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+fn only(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> PolicyRule {
+    let names = names.iter().map(|&name| name.to_owned()).collect();
+    PolicyRule { resource_names: Some(names), ..rule(group, resources, verbs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hub_gets_no_wildcards_no_secrets_and_no_way_to_more_rights() {
+        for rule in role().rules.unwrap() {
+            let words = rule
+                .verbs
+                .iter()
+                .chain(rule.resources.iter().flatten())
+                .chain(rule.api_groups.iter().flatten());
+            assert!(words.into_iter().all(|word| word != "*"), "{rule:?}");
+            let resources = rule.resources.clone().unwrap();
+            assert!(
+                !resources.iter().any(|r| ["secrets", "pods", "serviceaccounts"].contains(&r.as_str())),
+                "{rule:?}"
+            );
+            assert!(
+                !rule.verbs.iter().any(|v| ["escalate", "bind", "impersonate"].contains(&v.as_str())),
+                "{rule:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn users_may_export_and_never_write_an_import() {
+        for role in users(&OwnerReference::default()) {
+            for rule in role.rules.unwrap() {
+                let imports =
+                    rule.resources.iter().flatten().any(|resource| resource.starts_with("serviceimports"));
+                assert!(!imports || rule.verbs == READ, "{rule:?}");
+            }
+        }
+    }
+}

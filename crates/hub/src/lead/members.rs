@@ -1,0 +1,181 @@
+//! The members' tasks: started, stopped, cleaned, each on its own, so that none delays another.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_engine::names::ClusterId;
+use atoll_member::{Assignment, Clients, Handle, Identity, Permit, Report};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::Context;
+use crate::connect::why;
+use crate::health::{self, Health};
+use crate::roster::{Event, Link, NoLink};
+use crate::{clean, clusterset, connect};
+
+/// How long all members together may take to stop.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// The members that run, and what is being done about others.
+pub(super) struct Members {
+    context: Context,
+    hub: Arc<str>,
+    clusterset: Arc<str>,
+    permit: Permit,
+    reports: UnboundedSender<(ClusterId, Report)>,
+    events: UnboundedSender<Event>,
+    running: BTreeMap<ClusterId, Running>,
+    chores: JoinSet<()>,
+    /// The write of who is a member: the newest replaces the one under way.
+    recording: Option<AbortHandle>,
+}
+
+struct Running {
+    handle: Handle,
+    health: AbortHandle,
+    kick: Arc<Notify>,
+}
+
+impl Members {
+    pub(super) fn new(
+        context: Context,
+        hub: Arc<str>,
+        clusterset: Arc<str>,
+        permit: Permit,
+        reports: UnboundedSender<(ClusterId, Report)>,
+        events: UnboundedSender<Event>,
+    ) -> Self {
+        let (running, chores) = (BTreeMap::new(), JoinSet::new());
+        Self { context, hub, clusterset, permit, reports, events, running, chores, recording: None }
+    }
+
+    /// Starts a member; one that has no usable way in is shown as such.
+    pub(super) fn start(&mut self, id: &ClusterId, link: &Link) {
+        match self.clients(link) {
+            Ok((clients, asked)) => {
+                let (permit, kick) = (self.permit.clone(), Arc::new(Notify::new()));
+                let hub = self.context.client.clone();
+                let keep = health::keep(id.clone(), hub, asked, permit.clone(), Arc::clone(&kick));
+                let health = self.chores.spawn(keep);
+                let handle = atoll_member::spawn(self.identity(id), clients, permit, self.reports.clone());
+                self.running.insert(id.clone(), Running { handle, health, kick });
+            }
+            Err(problem) => self.unusable(id.clone(), problem),
+        }
+    }
+
+    fn clients(&self, link: &Link) -> Result<(Clients, kube::Client), String> {
+        let config = connect::of_link(link).map_err(|error| error.to_string())?;
+        let asked = connect::client(config.clone()).map_err(|error| cause(&error))?;
+        Ok((Clients::new(config).map_err(|error| why(&error))?, asked))
+    }
+
+    /// Stops a member; says so when its last report has been sent.
+    pub(super) fn stop(&mut self, id: &ClusterId) {
+        let (events, id) = (self.events.clone(), id.clone());
+        let running = self.running.remove(&id);
+        self.chores.spawn(async move {
+            if let Some(Running { handle, health, .. }) = running {
+                health.abort();
+                handle.stop().await;
+            }
+            let _ = events.send(Event::Stopped(id));
+        });
+    }
+
+    /// Stops all, at the end.
+    pub(super) async fn stop_all(mut self) {
+        self.chores.shutdown().await;
+        let mut stops = JoinSet::new();
+        for (_, running) in std::mem::take(&mut self.running) {
+            stops.spawn(running.handle.stop());
+        }
+        let all = async { while stops.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_WITHIN, all).await.is_err() {
+            tracing::warn!("some members did not stop in time");
+        }
+    }
+
+    pub(super) fn assign(&self, id: &ClusterId, assignment: Assignment) {
+        if let Some(running) = self.running.get(id) {
+            running.handle.assign(assignment);
+        }
+    }
+
+    /// Its health may have changed.
+    pub(super) fn look_at(&self, id: &ClusterId) {
+        if let Some(running) = self.running.get(id) {
+            running.kick.notify_one();
+        }
+    }
+
+    /// Cleans a member that leaves.
+    pub(super) fn clean(&mut self, id: ClusterId, link: Link) {
+        let (hub, permit, identity) = (self.context.client.clone(), self.permit.clone(), self.identity(&id));
+        let events = self.events.clone();
+        self.chores.spawn(async move {
+            clean::clean(hub, identity, link, permit).await;
+            let _ = events.send(Event::Cleaned(id));
+        });
+    }
+
+    /// Keeps its `Cluster` from going before it has been cleaned.
+    pub(super) fn hold(&mut self, id: ClusterId) {
+        let hub = self.context.client.clone();
+        self.chores.spawn(async move {
+            if let Err(error) = clean::hold(&hub, &id).await {
+                tracing::warn!(cluster = %id, why = why(&error), "cannot add the finalizer");
+            }
+        });
+    }
+
+    /// Shows why it can't be reached at all.
+    pub(super) fn blocked(&mut self, id: ClusterId, blocked: &NoLink) {
+        tracing::warn!(cluster = %id, ?blocked, "cannot be reached");
+        self.show(id, blocked.health());
+    }
+
+    /// Writes down who is a member, for as long as it takes or until somebody else has come or gone.
+    pub(super) fn record(&mut self, members: BTreeMap<ClusterId, Option<String>>) {
+        let Context { client, options, .. } = self.context.clone();
+        let permit = self.permit.clone();
+        if let Some(older) = self.recording.take() {
+            older.abort();
+        }
+        self.recording = Some(self.chores.spawn(async move {
+            while permit.holds() {
+                match clusterset::record(&client, &options.namespace, &members).await {
+                    Ok(()) => return,
+                    Err(error) => tracing::warn!(why = why(&error), "cannot write down who is a member"),
+                }
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
+        }));
+    }
+
+    fn unusable(&mut self, id: ClusterId, problem: String) {
+        tracing::warn!(cluster = %id, why = problem, "its credentials can't be used");
+        self.show(id, Health::Unknown { why: problem });
+    }
+
+    fn show(&mut self, id: ClusterId, health: Health) {
+        let hub = self.context.client.clone();
+        self.chores.spawn(async move {
+            if let Err(error) = health::write(&hub, &id, &health).await {
+                tracing::warn!(cluster = %id, why = why(&error), "cannot write the member's status");
+            }
+        });
+    }
+
+    fn identity(&self, id: &ClusterId) -> Identity {
+        Identity { cluster: id.clone(), hub: Arc::clone(&self.hub), clusterset: Arc::clone(&self.clusterset) }
+    }
+}
+
+fn cause(error: &connect::ConnectError) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}

@@ -1,0 +1,40 @@
+//! What can be chosen when a hub is started.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use atoll_engine::facts::Settings;
+
+/// The namespace in the hub's API, and in members, where what is ours and belongs to no service lives.
+pub const NAMESPACE: &str = "atoll-system";
+
+/// How a hub runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The namespace in the hub's API for memory, credentials and the Lease.
+    pub namespace: String,
+    /// How long the leader or a member may be silent before it counts as lost.
+    pub lease_time: Duration,
+    /// Who we are in the Lease. The same after a restart, so that it is taken up again at once; different in each replica.
+    pub identity: String,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served; nowhere if none.
+    pub metrics_address: Option<SocketAddr>,
+    /// What holds for exports that do not say otherwise.
+    pub settings: Settings,
+    /// How long a new leader waits for members before it plans without them: whoever is planned first wins conflicts.
+    pub settle: Duration,
+}
+
+impl Options {
+    /// The defaults, for somebody of this name.
+    pub fn new(identity: impl Into<String>) -> Self {
+        Self {
+            namespace: NAMESPACE.to_owned(),
+            lease_time: Duration::from_secs(10),
+            identity: identity.into(),
+            metrics_address: None,
+            settings: Settings::default(),
+            settle: Duration::from_secs(1),
+        }
+    }
+}
