@@ -85,6 +85,7 @@ impl Watch {
         let mut stream = std::pin::pin!(watcher(api, config));
         let mut reconnects = self.pulse.reconnects();
         let mut delay = FIRST_DELAY;
+        let mut listed = false;
         loop {
             let next = tokio::select! {
                 next = stream.next() => next,
@@ -92,13 +93,17 @@ impl Watch {
             };
             let closed = match next {
                 Some(Ok(event)) => {
-                    delay = FIRST_DELAY;
+                    listed |= matches!(event, watcher::Event::InitDone);
+                    // A list that is begun again and again is no success.
+                    if listed {
+                        delay = FIRST_DELAY;
+                    }
                     self.pulse.alive();
                     self.pass(event).await.is_err()
                 }
                 Some(Err(error)) => {
                     debug!(kind = K::KIND.plural(), %error, "a watch failed");
-                    if listing == Listing::Streamed && is_unsupported(&error) {
+                    if listing == Listing::Streamed && !listed && is_refusal(&error) {
                         return End::NoStreaming;
                     }
                     let closed = match problem::<K>(&error) {
@@ -143,9 +148,15 @@ impl Watch {
     }
 }
 
-/// Whether the server takes no streamed lists: an older one, or one where they are switched off.
-fn is_unsupported(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if [400, 405, 422].contains(&status.code))
+/// Whether the server answered, and said no: it may be older than streamed lists, have them switched off, or stand on
+/// an etcd that lacks what they need, which it says only within the stream.
+fn is_refusal(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::WatchStartFailed(kube::Error::Api(_))
+            | watcher::Error::WatchFailed(kube::Error::Api(_))
+            | watcher::Error::WatchError(_)
+    )
 }
 
 /// What a person has to do about a failed watch, if anything.
