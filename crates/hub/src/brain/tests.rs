@@ -1,1 +1,296 @@
+//! From reports to commands, with the real engine.
 
+use std::net::IpAddr;
+
+use atoll_engine::facts::{
+    Capabilities, EndpointConditions, EndpointFact, ExportFact, InternalTrafficPolicy, NamespaceState, Pairs,
+    Protocol, ServiceFact, ServicePort, ServiceType, SessionAffinity, SliceFact, SlicePort,
+};
+use atoll_engine::names::{Namespace, PortName, SliceName, Uid};
+use atoll_engine::network::{Cidr, Family};
+use atoll_member::Written;
+
+use super::*;
+
+const LEASE: Duration = Duration::from_secs(10);
+const SETTLE: Duration = Duration::from_secs(1);
+
+struct Hub {
+    brain: Brain,
+    start: Instant,
+}
+
+fn id(name: &str) -> ClusterId {
+    ClusterId::parse(name).unwrap()
+}
+fn web() -> ServiceKey {
+    ServiceKey::parse("shop", "web").unwrap()
+}
+fn name(text: &str) -> SliceName {
+    SliceName::parse(text).unwrap()
+}
+
+fn slice(address: &str) -> Report {
+    let address: IpAddr = address.parse().unwrap();
+    let port = PortName::parse("http").unwrap();
+    let fact = SliceFact {
+        family: Family::of(address),
+        ports: vec![SlicePort { name: port, protocol: Protocol::Tcp, port: Some(8080), app_protocol: None }],
+        endpoints: vec![EndpointFact {
+            addresses: [address].into(),
+            conditions: EndpointConditions::default(),
+            hostname: None,
+            node: None,
+            zone: None,
+            for_zones: Box::default(),
+        }],
+    };
+    Report::Change(Change::Slice(web(), name("web-1"), Some(fact)))
+}
+
+impl Hub {
+    fn new(members: &[&str]) -> Self {
+        let start = Instant::now();
+        let mut brain = Brain::new(Settings::default(), Memory::new(), LEASE, start + SETTLE);
+        for member in members {
+            brain.joined(&id(member));
+        }
+        Self { brain, start }
+    }
+
+    fn at(&self, milliseconds: u64) -> Now {
+        let time = Time(1_000_000 + i64::try_from(milliseconds).unwrap());
+        Now { instant: self.start + Duration::from_millis(milliseconds), time }
+    }
+
+    fn tell(&mut self, member: &str, report: Report, at: u64) -> Noted {
+        let now = self.at(at);
+        self.brain.report(&id(member), report, now)
+    }
+
+    fn heard(&mut self, member: &str) {
+        let namespace = Change::Namespace(Namespace::parse("shop").unwrap(), Some(NamespaceState::Active));
+        self.tell(member, Report::Change(namespace), 0);
+        let able = Capabilities { families: vec![Family::V4], kubernetes_minor: 36 };
+        self.tell(member, Report::Change(Change::Heard(able)), 0);
+    }
+
+    fn exports(&mut self, member: &str) {
+        let port = ServicePort {
+            name: PortName::parse("http").unwrap(),
+            protocol: Protocol::Tcp,
+            port: 80,
+            app_protocol: None,
+        };
+        let service = ServiceFact {
+            service_type: ServiceType::ClusterIp,
+            headless: false,
+            derived: false,
+            ports: vec![port],
+            session_affinity: SessionAffinity::None,
+            client_ip_timeout: None,
+            internal_traffic_policy: InternalTrafficPolicy::Cluster,
+            traffic_distribution: None,
+            families: vec![Family::V4],
+        };
+        let export = ExportFact {
+            uid: Uid::parse("e1").unwrap(),
+            created: Time(0),
+            labels: Pairs::new(),
+            annotations: Pairs::new(),
+            liveness: None,
+            locality: None,
+        };
+        self.tell(member, Report::Change(Change::Service(web(), Some(service))), 0);
+        self.tell(member, Report::Change(Change::Export(web(), Some(export))), 0);
+    }
+
+    fn plan(&mut self, at: u64) -> Vec<Command> {
+        let now = self.at(at);
+        self.brain.plan(now, 100).0
+    }
+
+    /// Plans, and writes down whatever has to be.
+    fn settle(&mut self, at: u64) -> Vec<Command> {
+        let mut done = Vec::new();
+        let mut commands = self.plan(at);
+        while !commands.is_empty() {
+            let command = commands.remove(0);
+            match command {
+                Command::Persist(MemoryUpdate::Put(key, _) | MemoryUpdate::Forget(key)) => {
+                    commands.extend(self.brain.persisted(&key, true));
+                }
+                Command::Assign { .. } => done.push(command),
+            }
+        }
+        done
+    }
+
+    fn serving() -> Self {
+        let mut hub = Self::new(&["paris", "rome", "tokyo"]);
+        for member in ["paris", "rome", "tokyo"] {
+            hub.heard(member);
+        }
+        hub.exports("paris");
+        hub.tell("paris", slice("10.1.0.1"), 0);
+        hub.settle(0);
+        hub
+    }
+}
+
+fn assigned(commands: &[Command]) -> Vec<&str> {
+    let to = |command: &'_ Command| -> Option<ClusterId> {
+        match command {
+            Command::Assign { to, .. } => Some(to.clone()),
+            Command::Persist(_) => None,
+        }
+    };
+    let names = ["paris", "rome", "tokyo"];
+    commands
+        .iter()
+        .filter_map(to)
+        .filter_map(|to| names.into_iter().find(|name| *name == to.as_str()))
+        .collect()
+}
+
+#[test]
+fn nothing_is_handed_out_before_memory_is_written() {
+    let mut hub = Hub::new(&["paris", "tokyo"]);
+    hub.heard("paris");
+    hub.heard("tokyo");
+    hub.exports("paris");
+    let first = hub.plan(0);
+    assert!(matches!(&first[..], [Command::Persist(MemoryUpdate::Put(..))]), "{first:?}");
+    let failed = hub.brain.persisted(&web(), false);
+    assert!(matches!(&failed[..], [Command::Persist(_)]), "{failed:?}");
+    hub.tell("paris", slice("10.1.0.1"), 1);
+    assert_eq!(hub.plan(1), [], "a newer plan waits as well");
+    assert_eq!(assigned(&hub.brain.persisted(&web(), true)), ["tokyo", "paris"]);
+}
+
+#[test]
+fn a_slice_goes_to_remote_consumers_first_and_needs_no_memory() {
+    let mut hub = Hub::serving();
+    hub.tell("paris", slice("10.1.0.2"), 5);
+    let commands = hub.plan(5);
+    assert_eq!(assigned(&commands), ["rome", "tokyo", "paris"]);
+    let only = |command: &Command| matches!(command, Command::Assign { touched: Touched::Slices(s), .. } if s.len() == 1);
+    assert!(commands.iter().all(only), "{commands:?}");
+    assert_eq!(hub.plan(6), [], "planning twice changes nothing");
+}
+
+#[test]
+fn a_burst_is_one_plan() {
+    let mut hub = Hub::serving();
+    for n in 2..50 {
+        hub.tell("paris", slice(&format!("10.1.0.{n}")), 5);
+    }
+    assert_eq!(assigned(&hub.plan(5)).len(), 3);
+}
+
+#[test]
+fn the_first_plan_waits_for_members_but_not_for_ever_nor_for_the_dead() {
+    let mut hub = Hub::new(&["paris", "tokyo"]);
+    hub.heard("paris");
+    hub.exports("paris");
+    assert_eq!(hub.plan(0), []);
+    assert_eq!(hub.brain.next_due(), Some(hub.start + SETTLE));
+    hub.tell("tokyo", Report::Unreachable { since: hub.start, why: "refused".to_owned() }, 10);
+    assert!(!hub.plan(10).is_empty(), "all that can be heard has been");
+
+    let mut hub = Hub::new(&["paris", "tokyo"]);
+    hub.heard("paris");
+    hub.exports("paris");
+    assert!(!hub.plan(1000).is_empty(), "long enough");
+}
+
+#[test]
+fn propagation_is_measured_from_the_change_to_each_write() {
+    let mut hub = Hub::serving();
+    let wrote = |hub: &Hub, at| {
+        let slice = Some((id("paris"), name("web-1")));
+        Report::Wrote(Written {
+            service: web(),
+            kind: "EndpointSlice",
+            verb: "update",
+            slice,
+            at: hub.at(at).instant,
+        })
+    };
+    let first = wrote(&hub, 1);
+    hub.tell("tokyo", first, 1);
+    hub.tell("paris", slice("10.1.0.2"), 10);
+    hub.plan(11);
+    let report = wrote(&hub, 13);
+    let took = Duration::from_millis(3);
+    let want = Propagation { source: id("paris"), target: id("tokyo"), took };
+    assert_eq!(hub.tell("tokyo", report, 13).propagated, Some(want));
+    let repair = wrote(&hub, 5000);
+    assert_eq!(hub.tell("tokyo", repair, 5000).propagated, None, "a repair is no propagation");
+}
+
+#[test]
+fn a_member_that_holds_something_is_told_what_even_if_nothing_is_new() {
+    let mut hub = Hub::serving();
+    hub.tell("tokyo", Report::Holds(web()), 5);
+    assert_eq!(assigned(&hub.plan(5)), ["tokyo"]);
+    let unknown = ServiceKey::parse("shop", "gone").unwrap();
+    hub.tell("tokyo", Report::Holds(unknown), 6);
+    assert!(assigned(&hub.settle(6)).contains(&"tokyo"));
+}
+
+#[test]
+fn a_restarted_member_gets_every_plan_and_nothing_is_taken_from_the_others() {
+    let mut hub = Hub::serving();
+    hub.brain.reset(&id("paris"));
+    assert_eq!(assigned(&hub.brain.started(&id("paris"))), ["paris"]);
+    for command in hub.settle(5) {
+        let Command::Assign { plan, .. } = command else { continue };
+        let tokyo = &plan.clusters[&id("tokyo")].import;
+        let atoll_engine::plan::ImportPlan::Present { slices, .. } = tokyo else { panic!("{tokyo:?}") };
+        let from = &slices[&id("paris")];
+        assert!(matches!(from, atoll_engine::plan::SlicesFrom::KeepWhatIsThere(_)), "{from:?}");
+    }
+}
+
+#[test]
+fn what_a_cluster_left_behind_is_planned_away_before_another_takes_its_name() {
+    let mut hub = Hub::serving();
+    let now = hub.at(5);
+    let commands = hub.brain.left(&id("paris"), now);
+    let forgets = |command: &Command| matches!(command, Command::Persist(MemoryUpdate::Forget(_)));
+    assert!(commands.iter().any(forgets), "{commands:?}");
+    hub.brain.joined(&id("paris"));
+    let commands = hub.brain.persisted(&web(), true);
+    assert_eq!(assigned(&commands), ["rome", "tokyo"]);
+}
+
+#[test]
+fn a_lost_member_is_marked_and_comes_back() {
+    let mut hub = Hub::serving();
+    let since = hub.at(0).instant;
+    let noted = hub.tell("paris", Report::Unreachable { since, why: "refused".to_owned() }, 3000);
+    assert_eq!(noted.reachable, Some(false));
+    let now = hub.at(10_000);
+    assert_eq!(hub.brain.due(now), [id("paris")]);
+    let stale = hub.settle(10_000);
+    assert!(!stale.is_empty());
+    let contact = hub.brain.engine.world().clusters[&id("paris")].contact;
+    assert_eq!(contact, Contact::Lost { since: Time(1_000_000) }, "since it fell silent");
+    hub.tell("paris", Report::Alive(since), 20_000);
+    assert_eq!(hub.brain.engine.world().clusters[&id("paris")].contact, Contact::Alive);
+}
+
+#[test]
+fn a_member_can_not_widen_its_own_networks_nor_speak_of_membership() {
+    let mut hub = Hub::serving();
+    let range = |base: &str| Cidr::new(base.parse().unwrap(), 16).unwrap();
+    hub.brain.declare(&id("paris"), Networks { pods: vec![range("10.1.0.0")], ..Networks::default() });
+    let node: IpAddr = "192.168.0.1".parse().unwrap();
+    let lie = Networks { declared: vec![range("127.0.0.0")], pods: Vec::new(), nodes: [node].into() };
+    hub.tell("paris", Report::Change(Change::Networks(lie)), 5);
+    let networks = &hub.brain.engine.world().clusters[&id("paris")].networks;
+    assert_eq!((networks.declared.len(), networks.pods.len(), networks.nodes.len()), (0, 1, 1));
+    hub.tell("paris", Report::Change(Change::Left), 6);
+    assert!(hub.brain.engine.world().clusters.contains_key(&id("paris")));
+}

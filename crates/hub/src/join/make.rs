@@ -9,9 +9,10 @@ use atoll_api::types::cluster::{LocalSecretReference, SyncMode};
 use atoll_api::types::{Cluster, ClusterSpec};
 use atoll_engine::names::ClusterId;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{ObjectMeta, Patch, PatchParams};
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,7 +24,8 @@ use crate::roster::{Credentials, Link};
 use crate::{clusterset, connect};
 
 /// How long the member may take to make a token.
-const TOKEN_WITHIN: Duration = Duration::from_secs(20);
+const TOKEN_WITHIN: Duration = Duration::from_secs(5);
+const TEN_YEARS: i64 = 10 * 365 * 24 * 3600;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Makes the hub's rights in the member, and gives the token that goes with them.
@@ -41,25 +43,48 @@ pub(super) async fn rights(member: &Client, namespace: &str, undo: &mut Undo) ->
         let name = role.metadata.name.clone().unwrap_or_default();
         put(&roles, &name, role, undo).await.map_err(JoinError::member)?;
     }
-    let accounts = namespaced(member, namespace);
+    let accounts: Api<ServiceAccount> = namespaced(member, namespace);
     put(&accounts, rbac::NAME, rbac::account(namespace, &owner), undo).await.map_err(JoinError::member)?;
     let bindings: Api<ClusterRoleBinding> = Api::all(member.clone());
     put(&bindings, rbac::NAME, rbac::binding(namespace, &owner), undo).await.map_err(JoinError::member)?;
     let secrets: Api<Secret> = namespaced(member, namespace);
     put(&secrets, rbac::TOKEN, rbac::token(namespace, &owner), undo).await.map_err(JoinError::member)?;
 
+    match filled(&secrets).await? {
+        Some(token) => Ok(token),
+        None => requested(&accounts).await,
+    }
+}
+
+/// The token that the member's controller has put into the Secret.
+async fn filled(secrets: &Api<Secret>) -> Result<Option<String>, JoinError> {
     let start = tokio::time::Instant::now();
-    loop {
-        let filled = secrets.get(rbac::TOKEN).await.map_err(JoinError::member)?;
-        let token = filled.data.and_then(|mut data| data.remove("token"));
+    while start.elapsed() < TOKEN_WITHIN {
+        let secret = secrets.get(rbac::TOKEN).await.map_err(JoinError::member)?;
+        let token = secret.data.and_then(|mut data| data.remove("token"));
         if let Some(token) = token.and_then(|token| String::from_utf8(token.0).ok()) {
-            return Ok(token);
-        }
-        if start.elapsed() > TOKEN_WITHIN {
-            return Err(JoinError::NoToken { seconds: TOKEN_WITHIN.as_secs() });
+            return Ok(Some(token));
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
+    Ok(None)
+}
+
+/// A token from the API server itself, where no controller fills Secrets. It ends one day, and its owner is told when.
+async fn requested(accounts: &Api<ServiceAccount>) -> Result<String, JoinError> {
+    let spec = TokenRequestSpec { expiration_seconds: Some(TEN_YEARS), ..TokenRequestSpec::default() };
+    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
+    let answer = accounts.create_token_request(rbac::NAME, &PostParams::default(), &request).await;
+    let status = answer.ok().and_then(|answer| answer.status).unwrap_or_default();
+    let (Some(token), Some(ends)) = (status.token, status.expiration_timestamp) else {
+        return Err(JoinError::NoToken { seconds: TOKEN_WITHIN.as_secs() });
+    };
+    tracing::warn!(
+        "no controller of the member fills the Secret {} with a token; the one that the hub gets ends at {}: join again before",
+        rbac::TOKEN,
+        ends.0
+    );
+    Ok(token)
 }
 
 /// Makes an object or brings it up to date; one that this run made can be undone.

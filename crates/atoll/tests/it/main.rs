@@ -1,0 +1,107 @@
+//! Runs the binary; what it says stands in the test.
+
+use std::process::Command;
+
+/// Exit code, stdout and stderr of a run without any kubeconfig of the environment.
+fn atoll(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
+    command.args(arguments).env_clear().env("HOME", "/nonexistent");
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn crds_are_those_of_the_api_crate_as_yaml_and_as_json() {
+    let (code, yaml, talk) = atoll(&["crds"]);
+    assert_eq!((code, talk.as_str()), (Some(0), ""));
+    assert_eq!(yaml, include_str!("../../../api/tests/golden/crds.yaml"));
+    let (_, json, _) = atoll(&["crds", "-o", "json"]);
+    let list: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let names: Vec<_> =
+        list["items"].as_array().unwrap().iter().map(|crd| crd["metadata"]["name"].as_str()).collect();
+    assert_eq!(names.len(), 4);
+    assert_eq!(names[0], Some("clusterproperties.about.k8s.io"));
+}
+
+#[test]
+fn the_version_is_one_line() {
+    assert_eq!(atoll(&["--version"]).1, concat!("atoll ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn help_has_examples_for_every_command() {
+    for command in ["hub", "join", "unjoin", "clusters", "crds", "completion"] {
+        let (code, help, _) = atoll(&[command, "--help"]);
+        assert_eq!(code, Some(0), "{command}");
+        assert!(help.contains("Example") && help.contains(&format!("atoll {command}")), "{command}: {help}");
+    }
+}
+
+#[test]
+fn a_name_that_is_no_label_is_refused_before_anything_is_read() {
+    let long = "x".repeat(49);
+    for name in ["Paris", "a.b", "-a", &long] {
+        let (code, out, talk) = atoll(&["join", "--cluster-kubeconfig", "/nonexistent", "--", name]);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{name}");
+        let want = format!(
+            "error: cannot join `{name}`: `{name}` cannot be the name of a member
+  why: a name is a DNS label (a-z, 0-9 and inner dashes) of at most 48 characters
+  hint: choose another name, such as `paris` or `eu-west-1`
+"
+        );
+        assert_eq!(talk, want);
+    }
+}
+
+#[test]
+fn a_kubeconfig_that_is_not_there_is_named() {
+    let (code, _, talk) = atoll(&["join", "paris", "--cluster-kubeconfig", "/nonexistent"]);
+    assert_eq!(code, Some(2));
+    let want = "\
+error: cannot join `paris`: cannot use the kubeconfig `/nonexistent`
+  why: failed to read kubeconfig from '\"/nonexistent\"': No such file or directory (os error 2)
+  hint: name a file, and a context that is in it (`kubectl config get-contexts`)
+";
+    assert_eq!(talk, want);
+}
+
+#[test]
+fn without_any_kubeconfig_the_hub_says_what_to_name() {
+    for command in [&["clusters"][..], &["unjoin", "paris"], &["hub"]] {
+        let (code, out, talk) = atoll(command);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{command:?} {talk}");
+        assert!(talk.starts_with("error: cannot use the kubeconfig of the environment\n  why: "), "{talk}");
+        assert!(
+            talk.ends_with(
+                "\n  hint: name a file, and a context that is in it (`kubectl config get-contexts`)\n"
+            ),
+            "{talk}"
+        );
+    }
+}
+
+#[test]
+fn a_range_or_a_time_that_is_none_is_asked_wrongly() {
+    for (arguments, says) in [
+        (
+            &["join", "a", "--cluster-kubeconfig", "x", "--pod-cidr", "10.0.0.0"][..],
+            "is not a range of addresses such as 10.1.0.0/16",
+        ),
+        (&["hub", "--lease-time", "10"], "is no span of time such as 10s, 500ms or 2m"),
+        (&["join", "a"], "--cluster-kubeconfig"),
+    ] {
+        let (code, _, talk) = atoll(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}");
+        assert!(talk.contains(says), "{talk}");
+    }
+}
+
+#[test]
+fn completion_scripts_are_printed() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = atoll(&["completion", shell]);
+        assert_eq!(code, Some(0));
+        assert!(script.contains("atoll"), "{shell}");
+    }
+}
