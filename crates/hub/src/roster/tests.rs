@@ -11,7 +11,7 @@ fn cluster(uid: &str) -> Wanted {
         insecure: false,
         proxy: None,
         secret: Ok("paris".to_owned()),
-        networks: Ok(Networks::default()),
+        networks: Networks::default(),
         deleted: false,
         finalizer: true,
     }
