@@ -71,7 +71,7 @@ pub(crate) enum Event {
     Listed,
     /// The member's task has ended, and all its reports have been taken in.
     Stopped(ClusterId),
-    /// The cluster holds nothing of ours any more, and its finalizer is gone.
+    /// The cluster holds nothing of ours any more and its finalizer is gone, or it was forced out meanwhile.
     Cleaned(ClusterId),
 }
 
@@ -156,7 +156,9 @@ impl Roster {
             }
             Event::Cleaned(id) => {
                 self.tasks.remove(&id);
-                self.wanted.remove(&id); // its deletion will be seen; until then it must not be cleaned again
+                if self.wanted.get(&id).is_some_and(|wanted| wanted.deleted) {
+                    self.wanted.remove(&id); // its end will be seen; until then it must not be cleaned again
+                }
                 [id].into()
             }
         };

@@ -124,6 +124,17 @@ fn a_cluster_forced_out_just_leaves() {
 }
 
 #[test]
+fn a_cluster_forced_out_while_it_was_cleaned_can_join_again() {
+    let mut roster = running();
+    roster.step(seen(Wanted { deleted: true, ..cluster("u1") }));
+    assert_eq!(names(&roster.step(Event::Stopped(id("paris")))), ["clean"]);
+    assert_eq!(roster.step(Event::ClusterGone(id("paris"))), []);
+    assert_eq!(roster.step(seen(cluster("u2"))), [], "the cleaning has to end first");
+    let after = roster.step(Event::Cleaned(id("paris")));
+    assert_eq!(names(&after), ["join", "networks", "reset", "start", "record"]);
+}
+
+#[test]
 fn a_member_without_credentials_stays_a_member_and_says_why() {
     let mut roster = Roster::default();
     roster.step(Event::Listed);
