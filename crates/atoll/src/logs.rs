@@ -14,9 +14,9 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Logs of a program that runs on. `RUST_LOG` chooses what is said.
+/// Logs of a program that runs on. `RUST_LOG` chooses what is said; what kube's client says of errors, we say with the cluster's name.
 pub(crate) fn start(format: Format) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube=warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client=off"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         Format::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
@@ -26,7 +26,7 @@ pub(crate) fn start(format: Format) {
 
 /// What a command that ends soon has to say beside its result: warnings, without dates.
 pub(crate) fn talk() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube=error"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     builder.with_ansi(std::io::stderr().is_terminal()).without_time().with_target(false).init();
 }

@@ -115,6 +115,7 @@ impl Brain {
     /// speaks for it, and what others hold of it stays until it is heard again.
     pub(crate) fn reset(&mut self, id: &ClusterId) {
         let declared = self.declared.get(id).cloned();
+        self.liveness.forget(id); // whoever lists it anew also says whether it answers
         let _ = self.engine.apply(id, Change::Left);
         let _ = self.engine.apply(id, Change::Joined);
         if let Some(networks) = declared {

@@ -36,7 +36,18 @@ pub(crate) async fn clean(hub: Client, identity: Identity, link: Link, permit: P
             tracing::debug!(why = connect::why(&error), "cannot write the member's status");
         }
         tokio::time::sleep(pause).await;
+        if forced_out(&hub, &identity.cluster).await {
+            return;
+        }
         pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Whether somebody let it go without us; it may even have joined again.
+async fn forced_out(hub: &Client, id: &ClusterId) -> bool {
+    match Api::<Cluster>::all(hub.clone()).get_opt(id.as_str()).await {
+        Ok(found) => found.is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_none()),
+        Err(_) => false,
     }
 }
 

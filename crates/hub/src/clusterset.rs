@@ -12,9 +12,9 @@ use serde_json::json;
 
 use crate::connect::code;
 
-/// The ConfigMap with the name of the set.
+/// The `ConfigMap` with the name of the set.
 const CLUSTERSET: &str = "atoll-clusterset";
-/// The ConfigMap with the kube-system uid of each member.
+/// The `ConfigMap` with the kube-system uid of each member.
 const MEMBERS: &str = "atoll-members";
 
 /// Makes the hub's namespace if it is absent; true if it was.

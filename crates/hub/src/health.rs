@@ -72,6 +72,7 @@ impl NoLink {
                     "spec.secretRef names namespace {namespace}, and the hub reads Secrets of its own namespace only"
                 )
             }
+            Self::BadNetworks(why) => format!("an annotation with its networks can't be read: {why}"),
             Self::NoSecret(name) => format!("there is no Secret {name} with the key token"),
         };
         Health::Unknown { why }
@@ -87,7 +88,7 @@ pub(crate) async fn keep(id: ClusterId, hub: Client, member: Client, permit: Per
             match write(&hub, &id, &health).await {
                 Ok(()) => written = Some(health),
                 Err(error) => {
-                    tracing::warn!(cluster = %id, why = why(&error), "cannot write the member's status")
+                    tracing::warn!(cluster = %id, why = why(&error), "cannot write the member's status");
                 }
             }
         }

@@ -99,10 +99,10 @@ pub async fn join(hub: Client, member: kube::Config, request: &Request) -> Resul
     let admin = connect::client(member.clone())?;
 
     // Look, and touch nothing.
-    let uid =
-        clusterset::cluster_uid(&admin).await.map_err(JoinError::member)?.ok_or(JoinError::NoKubeSystem)?;
     access::in_member(&admin, NAMESPACE).await?;
     access::in_hub(&hub, &request.namespace).await?;
+    let uid =
+        clusterset::cluster_uid(&admin).await.map_err(JoinError::member)?.ok_or(JoinError::NoKubeSystem)?;
     let (networks, observed) =
         discover::networks(&admin, &request.declared).await.map_err(JoinError::member)?;
     let known = members(&hub).await?;

@@ -90,7 +90,7 @@ pub(crate) async fn lead(
             () = &mut ends => break,
             Some(event) = membership.recv() => lead.membership(event),
             Some((key, done)) = written.recv() => lead.written(&key, done),
-            Some((id, report)) = lead.reports.recv() => lead.reports_from(id, report),
+            Some((id, report)) = lead.reports.recv() => lead.reports_from(&id, report),
             () = until(due), if due.is_some() => lead.due(),
             () = std::future::ready(()), if more => {}
             _ = housekeeping.tick() => lead.housekeeping(),
@@ -147,8 +147,8 @@ impl Lead {
         }
     }
 
-    fn reports_from(&mut self, id: ClusterId, report: Report) {
-        self.report(&id, report);
+    fn reports_from(&mut self, id: &ClusterId, report: Report) {
+        self.report(id, report);
         for _ in 1..BATCH {
             match self.reports.try_recv() {
                 Ok((id, report)) => self.report(&id, report),

@@ -43,9 +43,9 @@ pub(crate) struct Wanted {
     pub(crate) endpoint: Option<String>,
     pub(crate) insecure: bool,
     pub(crate) proxy: Option<String>,
-    /// The name of its Secret in the hub's namespace; another namespace is an error that is told.
+    /// The name of its Secret in the hub's namespace, or what is wrong with the `Cluster`.
     pub(crate) secret: Result<String, NoLink>,
-    pub(crate) networks: Result<Networks, String>,
+    pub(crate) networks: Networks,
     pub(crate) deleted: bool,
     pub(crate) finalizer: bool,
 }
@@ -58,6 +58,8 @@ pub(crate) enum NoLink {
     NoSecretRef,
     ForeignNamespace(String),
     NoSecret(String),
+    /// Its networks are declared in a way that can't be read: to let everything pass would be the worse mistake.
+    BadNetworks(String),
 }
 
 /// What the hub's API said, or what a command has led to.
@@ -69,7 +71,7 @@ pub(crate) enum Event {
     Listed,
     /// The member's task has ended, and all its reports have been taken in.
     Stopped(ClusterId),
-    /// The cluster holds nothing of ours any more, and its finalizer is gone.
+    /// The cluster holds nothing of ours any more and its finalizer is gone, or it was forced out meanwhile.
     Cleaned(ClusterId),
 }
 
@@ -154,7 +156,9 @@ impl Roster {
             }
             Event::Cleaned(id) => {
                 self.tasks.remove(&id);
-                self.wanted.remove(&id); // its deletion will be seen; until then it must not be cleaned again
+                if self.wanted.get(&id).is_some_and(|wanted| wanted.deleted) {
+                    self.wanted.remove(&id); // its end will be seen; until then it must not be cleaned again
+                }
                 [id].into()
             }
         };
@@ -211,11 +215,9 @@ impl Roster {
                 commands.push(Command::Join(id.clone()));
             }
         }
-        if let Ok(networks) = &wanted.networks
-            && self.networks.get(id) != Some(networks)
-        {
-            self.networks.insert(id.clone(), networks.clone());
-            commands.push(Command::Networks(id.clone(), networks.clone()));
+        if self.networks.get(id) != Some(&wanted.networks) {
+            self.networks.insert(id.clone(), wanted.networks.clone());
+            commands.push(Command::Networks(id.clone(), wanted.networks.clone()));
         }
         match (self.link(&wanted), self.tasks.get(id)) {
             (Ok(link), None) => {

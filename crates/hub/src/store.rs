@@ -1,4 +1,4 @@
-//! Memory in the hub's API: one ConfigMap per service, written by the leader alone.
+//! Memory in the hub's API: one `ConfigMap` per service, written by the leader alone.
 
 mod codec;
 

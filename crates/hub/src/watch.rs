@@ -8,6 +8,7 @@ use atoll_api::names::{finalizer, secret};
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
 use atoll_engine::names::ClusterId;
+use atoll_engine::network::Networks;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::{self, watcher};
@@ -123,13 +124,17 @@ fn wanted(cluster: &Cluster, namespace: &str) -> Wanted {
         }
         (SyncMode::Push, Some(at)) => Ok(at.name.clone()),
     };
+    let (networks, secret) = match annotations::declared(cluster.annotations()) {
+        Ok(networks) => (networks, secret),
+        Err(error) => (Networks::default(), Err(NoLink::BadNetworks(error.to_string()))),
+    };
     Wanted {
         uid: spec.id.clone().filter(|id| !id.is_empty()),
         endpoint: spec.api_endpoint.clone().filter(|endpoint| !endpoint.is_empty()),
         insecure: spec.insecure_skip_tls_verification.unwrap_or_default(),
         proxy: spec.proxy_url.clone().filter(|url| !url.is_empty()),
         secret,
-        networks: annotations::declared(cluster.annotations()).map_err(|error| error.to_string()),
+        networks,
         deleted: cluster.metadata.deletion_timestamp.is_some(),
         finalizer: cluster.finalizers().iter().any(|name| name == finalizer::CLUSTER),
     }

@@ -86,7 +86,7 @@ impl Hub {
             }
             tracing::info!("stopping");
         };
-        Ok(atoll_hub::run(config, options, shutdown).await?)
+        Ok(Box::pin(atoll_hub::run(config, options, shutdown)).await?)
     }
 }
 

@@ -13,6 +13,7 @@ type Need = (&'static str, &'static str, &'static str, bool);
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const IN_MEMBER: &[Need] = &[
+    ("get", "", "namespaces", false),
     ("create", "", "namespaces", false),
     ("create", "", "serviceaccounts", true),
     ("create", "", "secrets", true),

@@ -55,7 +55,7 @@ pub(crate) fn role() -> ClusterRole {
     }
 }
 
-/// What users get: with `edit` they may export, with `view` they may look. Only the hub writes ServiceImports.
+/// What users get: with `edit` they may export, with `view` they may look. Only the hub writes a ServiceImport.
 pub(crate) fn users(owner: &OwnerReference) -> [ClusterRole; 2] {
     let write = rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS], OWN);
     let read = rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS, mcs::SERVICE_IMPORTS], READ);

@@ -11,7 +11,7 @@ fn cluster(uid: &str) -> Wanted {
         insecure: false,
         proxy: None,
         secret: Ok("paris".to_owned()),
-        networks: Ok(Networks::default()),
+        networks: Networks::default(),
         deleted: false,
         finalizer: true,
     }
@@ -121,6 +121,17 @@ fn a_cluster_forced_out_just_leaves() {
     let mut roster = running();
     assert_eq!(names(&roster.step(Event::ClusterGone(id("paris")))), ["leave", "stop", "record"]);
     assert_eq!(roster.step(Event::Stopped(id("paris"))), []);
+}
+
+#[test]
+fn a_cluster_forced_out_while_it_was_cleaned_can_join_again() {
+    let mut roster = running();
+    roster.step(seen(Wanted { deleted: true, ..cluster("u1") }));
+    assert_eq!(names(&roster.step(Event::Stopped(id("paris")))), ["clean"]);
+    assert_eq!(roster.step(Event::ClusterGone(id("paris"))), []);
+    assert_eq!(roster.step(seen(cluster("u2"))), [], "the cleaning has to end first");
+    let after = roster.step(Event::Cleaned(id("paris")));
+    assert_eq!(names(&after), ["join", "networks", "reset", "start", "record"]);
 }
 
 #[test]

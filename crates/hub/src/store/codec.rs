@@ -1,4 +1,4 @@
-//! What is remembered of a service, as a ConfigMap and back.
+//! What is remembered of a service, as a `ConfigMap` and back.
 
 use std::collections::BTreeMap;
 
