@@ -19,7 +19,7 @@ pub struct Clients {
 
 /// The configuration can't be used.
 #[derive(Debug, thiserror::Error)]
-#[error("the member's API can't be addressed: {0}")]
+#[error("the member's API can't be addressed")]
 pub struct BadConfig(#[from] kube::Error);
 
 impl std::fmt::Debug for Clients {

@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use kube::api::{Api, PostParams};
 
 use crate::core::object::PropertyName;
+use crate::shell::failure::is_absent;
 use crate::shell::requests::property;
 use crate::{Clients, Identity};
 
@@ -59,7 +60,7 @@ pub enum EnterError {
         crd: String,
     },
     /// The API does not do what it was asked for.
-    #[error("cannot {doing}: {error}")]
+    #[error("cannot {doing}")]
     Api {
         /// What it was asked for.
         doing: String,
@@ -114,9 +115,11 @@ async fn check(
     ours: &str,
     hub: &str,
 ) -> Result<bool, EnterError> {
-    // Without the CRD the answer is 404 as well.
-    let found = api.get_opt(name).await.map_err(doing(format!("read ClusterProperty {name}")))?;
-    let Some(found) = found else { return Ok(false) };
+    let found = match api.get(name).await {
+        Ok(found) => found,
+        Err(error) if is_absent(&error) => return Ok(false),
+        Err(error) => return Err(doing(format!("read ClusterProperty {name}"))(error)),
+    };
     if let Some(other) = found.labels().get(label::HUB).filter(|other| *other != hub) {
         return Err(EnterError::OtherHub { name, hub: other.clone() });
     }

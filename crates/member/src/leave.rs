@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::core::queue::IN_FLIGHT;
 use crate::edge::{export, meta};
+use crate::shell::failure::is_absent;
 use crate::shell::requests::exactly;
 use crate::{Clients, Identity};
 
@@ -36,7 +37,7 @@ pub struct LeaveSummary {
 
 /// Why something is still there.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {doing}: {error}")]
+#[error("cannot {doing}")]
 pub struct LeaveError {
     /// What was tried.
     pub doing: String,
@@ -80,7 +81,7 @@ where
             let request = request.map_err(|error| failed(kube::Error::BuildRequest(error)))?;
             match client.request_text(request).await {
                 Ok(_) => return Ok(1),
-                Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(0),
+                Err(error) if is_absent(&error) => return Ok(0),
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -109,7 +110,7 @@ where
     let request = request.map_err(kube::Error::BuildRequest)?;
     match client.request(request).await {
         Ok(found) => Ok(Some(found)),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -129,7 +130,7 @@ async fn clear_exports(client: &Client) -> Result<usize, LeaveError> {
         let nothing = Patch::Apply(export::write_status(&key, None, &[]));
         match api.patch_status(key.name.as_str(), &params, &nothing).await {
             Ok(_) => Ok(1),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(0),
+            Err(error) if is_absent(&error) => Ok(0),
             Err(error) => {
                 Err(LeaveError { doing: format!("clear the conditions of {key}"), error: Box::new(error) })
             }
@@ -154,7 +155,7 @@ where
                     None => return Ok(all),
                 }
             }
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(all),
+            Err(error) if is_absent(&error) => return Ok(all),
             Err(error) => return Err(LeaveError { doing: format!("list {kind}"), error: Box::new(error) }),
         }
     }

@@ -1,6 +1,6 @@
 //! The shell: runs watches and requests, asks the clock, and decides nothing.
 
-mod failure;
+pub(crate) mod failure;
 mod pulse;
 pub(crate) mod requests;
 mod watch;

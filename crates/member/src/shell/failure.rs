@@ -27,6 +27,11 @@ pub(crate) fn of(error: &kube::Error) -> Failure {
     }
 }
 
+/// Whether there is no such object, or no such kind: the API answers the latter in plain text, without a reason.
+pub(crate) fn is_absent(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
 fn named(status: &Status) -> Option<Duration> {
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))

@@ -205,11 +205,9 @@ async fn get<K>(api: Api<K>, name: &str, edge: &Edge) -> Result<Option<Seen>, Fa
 where
     K: Readable + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    match api.get_opt(name).await {
-        Ok(Some(object)) => {
-            object.read(edge, &mut Vec::new()).map_err(|error| Failure::Invalid(error.to_string()))
-        }
-        Ok(None) => Ok(None),
+    match api.get(name).await {
+        Ok(object) => object.read(edge, &mut Vec::new()).map_err(|error| Failure::Invalid(error.to_string())),
+        Err(error) if failure::is_absent(&error) => Ok(None),
         Err(error) => Err(failure::of(&error)),
     }
 }

@@ -21,6 +21,11 @@ use crate::report::Problem;
 
 /// How long the server keeps a watch. A connection that was cut silently is noticed after this and 5 s.
 const WATCH: u32 = 50;
+/// How many objects are in memory at once while a kind is listed.
+///
+/// Lists are read page by page, and consistently. A streamed list would need no pages, but kube asks for it "at any revision": an
+/// API server that lags behind could leave out a slice, which we would withdraw everywhere.
+const PAGE: u32 = 200;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
@@ -44,16 +49,8 @@ struct Watch {
     pulse: Pulse,
 }
 
-/// The way to get the first list: as a stream of events, or page by page where the server does not offer that.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Listing {
-    Streamed,
-    Paged,
-}
-
 /// Why a watch is begun anew.
 enum End {
-    NoStreaming,
     Reconnected,
     Closed,
 }
@@ -63,25 +60,14 @@ impl Watch {
     where
         K: Readable + Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
     {
-        let mut listing = Listing::Streamed;
-        loop {
-            match self.follow(api.clone(), listing).await {
-                End::NoStreaming => listing = Listing::Paged,
-                End::Reconnected => {}
-                End::Closed => return,
-            }
-        }
+        while let End::Reconnected = self.follow(api.clone()).await {}
     }
 
-    async fn follow<K>(&self, api: Api<K>, listing: Listing) -> End
+    async fn follow<K>(&self, api: Api<K>) -> End
     where
         K: Readable + Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
     {
-        let config = watcher::Config::default().timeout(WATCH);
-        let config = match listing {
-            Listing::Streamed => config.streaming_lists(),
-            Listing::Paged => config,
-        };
+        let config = watcher::Config::default().timeout(WATCH).page_size(PAGE);
         let mut stream = std::pin::pin!(watcher(api, config));
         let mut reconnects = self.pulse.reconnects();
         let mut delay = FIRST_DELAY;
@@ -98,9 +84,6 @@ impl Watch {
                 }
                 Some(Err(error)) => {
                     debug!(kind = K::KIND.plural(), %error, "a watch failed");
-                    if listing == Listing::Streamed && is_unsupported(&error) {
-                        return End::NoStreaming;
-                    }
                     let closed = match problem::<K>(&error) {
                         Some(problem) => self.events.send(Event::Noticed(problem)).await.is_err(),
                         None => false,
@@ -141,11 +124,6 @@ impl Watch {
         }
         Ok(())
     }
-}
-
-/// Whether the server takes no streamed lists: an older one, or one where they are switched off.
-fn is_unsupported(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if [400, 405, 422].contains(&status.code))
 }
 
 /// What a person has to do about a failed watch, if anything.
