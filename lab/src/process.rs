@@ -80,10 +80,11 @@ impl Process {
         if self.wait_gone(grace) { Ok(()) } else { self.kill() }
     }
 
-    /// Ends it at once, and waits until it is gone.
+    /// Ends it at once, and waits until it is gone. The first process of a namespace goes last of all in it,
+    /// which takes a while on a busy host.
     pub fn kill(&self) -> Result<()> {
         self.signal(Signal::KILL)?;
-        if self.wait_gone(Duration::from_secs(10)) {
+        if self.wait_gone(Duration::from_secs(60)) {
             return Ok(());
         }
         Err(Error::refused(

@@ -65,7 +65,7 @@ pub struct Core {
     /// Namespaces that answered a create with "I am going".
     closing: BTreeSet<Namespace>,
     /// Services that did not get the addresses they asked for.
-    unwished: BTreeSet<ServiceKey>,
+    unwished: BTreeMap<ServiceKey, u8>,
     /// Services that were told to be held and are not planned yet.
     told: BTreeSet<ServiceKey>,
     problems: BTreeMap<Problem, Instant>,
@@ -104,7 +104,7 @@ impl Core {
             capabilities: None,
             heard: None,
             closing: BTreeSet::new(),
-            unwished: BTreeSet::new(),
+            unwished: BTreeMap::new(),
             told: BTreeSet::new(),
             problems: BTreeMap::new(),
             out: Vec::new(),

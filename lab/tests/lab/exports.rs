@@ -423,6 +423,8 @@ async fn strict_ports(lab: &Lab) -> Outcome {
     }
     for cluster in [lab.member(1), lab.member(2)] {
         export_says(cluster, "strict", "web", "Conflict", "True/PortConflict").await?;
+    }
+    for cluster in [lab.member(1), lab.member(2)] {
         unexport(cluster, "strict", "web").await?;
     }
     Ok(())

@@ -63,7 +63,7 @@ async fn bad_input() -> Outcome {
         ("Not_A_Label", kubeconfig.as_str(), ["Not_A_Label", "hint"]),
         (&"x".repeat(49), &kubeconfig, ["48", "hint"]),
         ("east", "/does/not/exist", ["/does/not/exist", "hint"]),
-        ("east", &broken.display().to_string(), ["Unauthorized", "hint"]),
+        ("east", &broken.display().to_string(), ["refused", "hint"]),
         ("east", &nobody.display().to_string(), ["orbidden", "hint"]),
     ] {
         let output = atoll.run(&["join", name, "--cluster-kubeconfig", file]).await?;

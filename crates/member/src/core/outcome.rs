@@ -12,6 +12,9 @@ use crate::report::{Problem, Report, Verb, Written};
 
 /// When a request that a person has to make possible is tried again.
 const SLOW: Duration = Duration::from_secs(30);
+/// How often an address is asked for before another one will do.
+pub(super) const WISHES: u8 = 10;
+const WISH_AGAIN: Duration = Duration::from_millis(100);
 /// The longest that a server may ask us to wait.
 const LONGEST_NAMED: Duration = Duration::from_secs(30);
 
@@ -165,9 +168,10 @@ impl Core {
             }
             Failure::Invalid(why) => {
                 if let (SentRequest::Create { wish: true }, Some(key)) = (request, target.service()) {
-                    // Somebody else has the address by now.
-                    self.unwished.insert(key.clone());
-                    self.queue.add(target);
+                    // The API server lets go of an address a moment after its Service: ask again before the
+                    // conclusion that somebody else has it by now.
+                    *self.unwished.entry(key.clone()).or_default() += 1;
+                    later(self, Some(WISH_AGAIN));
                     return;
                 }
                 let object = (&target).into();

@@ -206,9 +206,7 @@ where
     K: Readable + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
     match api.get(name).await {
-        Ok(object) => {
-            object.read(edge, &mut Vec::new()).map_err(|error| Failure::Invalid(error.to_string()))
-        }
+        Ok(object) => object.read(edge, &mut Vec::new()).map_err(|error| Failure::Invalid(error.to_string())),
         Err(error) if failure::is_absent(&error) => Ok(None),
         Err(error) => Err(failure::of(&error)),
     }

@@ -21,6 +21,11 @@ use crate::report::Problem;
 
 /// How long the server keeps a watch. A connection that was cut silently is noticed after this and 5 s.
 const WATCH: u32 = 50;
+/// How many objects are in memory at once while a kind is listed.
+///
+/// Lists are read page by page, and consistently. A streamed list would need no pages, but kube asks for it "at any revision": an
+/// API server that lags behind could leave out a slice, which we would withdraw everywhere.
+const PAGE: u32 = 200;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
@@ -44,16 +49,8 @@ struct Watch {
     pulse: Pulse,
 }
 
-/// The way to get the first list: as a stream of events, or page by page where the server does not offer that.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Listing {
-    Streamed,
-    Paged,
-}
-
 /// Why a watch is begun anew.
 enum End {
-    NoStreaming,
     Reconnected,
     Closed,
 }
@@ -63,29 +60,17 @@ impl Watch {
     where
         K: Readable + Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
     {
-        let mut listing = Listing::Streamed;
-        loop {
-            match self.follow(api.clone(), listing).await {
-                End::NoStreaming => listing = Listing::Paged,
-                End::Reconnected => {}
-                End::Closed => return,
-            }
-        }
+        while let End::Reconnected = self.follow(api.clone()).await {}
     }
 
-    async fn follow<K>(&self, api: Api<K>, listing: Listing) -> End
+    async fn follow<K>(&self, api: Api<K>) -> End
     where
         K: Readable + Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
     {
-        let config = watcher::Config::default().timeout(WATCH);
-        let config = match listing {
-            Listing::Streamed => config.streaming_lists(),
-            Listing::Paged => config,
-        };
+        let config = watcher::Config::default().timeout(WATCH).page_size(PAGE);
         let mut stream = std::pin::pin!(watcher(api, config));
         let mut reconnects = self.pulse.reconnects();
         let mut delay = FIRST_DELAY;
-        let mut listed = false;
         loop {
             let next = tokio::select! {
                 next = stream.next() => next,
@@ -93,19 +78,12 @@ impl Watch {
             };
             let closed = match next {
                 Some(Ok(event)) => {
-                    listed |= matches!(event, watcher::Event::InitDone);
-                    // A list that is begun again and again is no success.
-                    if listed {
-                        delay = FIRST_DELAY;
-                    }
+                    delay = FIRST_DELAY;
                     self.pulse.alive();
                     self.pass(event).await.is_err()
                 }
                 Some(Err(error)) => {
                     debug!(kind = K::KIND.plural(), %error, "a watch failed");
-                    if listing == Listing::Streamed && !listed && is_refusal(&error) {
-                        return End::NoStreaming;
-                    }
                     let closed = match problem::<K>(&error) {
                         Some(problem) => self.events.send(Event::Noticed(problem)).await.is_err(),
                         None => false,
@@ -146,17 +124,6 @@ impl Watch {
         }
         Ok(())
     }
-}
-
-/// Whether the server answered, and said no: it may be older than streamed lists, have them switched off, or stand on
-/// an etcd that lacks what they need, which it says only within the stream.
-fn is_refusal(error: &watcher::Error) -> bool {
-    matches!(
-        error,
-        watcher::Error::WatchStartFailed(kube::Error::Api(_))
-            | watcher::Error::WatchFailed(kube::Error::Api(_))
-            | watcher::Error::WatchError(_)
-    )
 }
 
 /// What a person has to do about a failed watch, if anything.

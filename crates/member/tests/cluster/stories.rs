@@ -1,0 +1,434 @@
+//! What a member does to a real API.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
+use atoll_member::{EnterError, enter, leave};
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use lab::audit::Recorder;
+use lab::{Deadline, Lab, until};
+use serde_json::{Value, json};
+
+use crate::harness::{Outcome, Suite};
+use crate::hub::{self, Hub};
+
+pub(crate) fn tests(suite: &mut Suite) {
+    suite.test("an_export_appears_elsewhere_and_goes_with_its_export", appears_and_goes);
+    suite.test("a_slice_change_costs_one_put_per_importer_and_nothing_else", one_put);
+    suite.test("what_somebody_edits_or_deletes_is_repaired", repaired);
+    suite.test("objects_of_others_are_left_alone", left_alone);
+    suite.test("without_a_permit_nothing_is_written", no_permit);
+    suite.test("a_restart_changes_nothing_and_leaving_takes_everything", restart_and_leave);
+    suite.test("a_cluster_that_says_it_is_another_is_refused", refused);
+}
+
+const NAMESPACE: &str = "shop";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Cluster {
+    client: Client,
+}
+
+impl Cluster {
+    async fn of(cluster: &lab::Cluster) -> anyhow::Result<Self> {
+        let client = cluster.client().await?;
+        let namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}}))?;
+        match Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Self { client })
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    async fn create<K>(&self, object: Value) -> anyhow::Result<K>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+        K: serde::Serialize + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+    {
+        Ok(self.api::<K>().create(&PostParams::default(), &serde_json::from_value(object)?).await?)
+    }
+
+    async fn serve(&self, name: &str, address: &str) -> Outcome {
+        self.create::<Service>(json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}]},
+        }))
+        .await?;
+        self.create::<EndpointSlice>(slice(name, address)).await?;
+        self.create::<ServiceExport>(json!({
+            "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport", "metadata": {"name": name},
+            "spec": {"exportedLabels": {"team": "blue"}},
+        }))
+        .await?;
+        Ok(())
+    }
+
+    async fn withdraw(&self, name: &str) -> Outcome {
+        self.api::<ServiceExport>().delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// The slices of a service that were imported here: name and first address.
+    async fn imported(&self, name: &str) -> Result<Vec<EndpointSlice>, lab::Error> {
+        let ours = format!("multicluster.kubernetes.io/service-name={name}");
+        let list = self.api::<EndpointSlice>().list(&ListParams::default().labels(&ours)).await;
+        list.map(|list| list.items)
+            .map_err(|error| Deadline::after(Duration::ZERO, "slices are listed").passed(error.to_string()))
+    }
+
+    async fn addresses(&self, name: &str, want: &[&str]) -> Outcome {
+        let what = format!("{name} has the addresses {want:?}");
+        until(Deadline::after(PATIENCE, what), async || {
+            let mut found: Vec<String> = Vec::new();
+            for slice in self.imported(name).await? {
+                found.extend(slice.endpoints.unwrap_or_default().into_iter().flat_map(|e| e.addresses));
+            }
+            found.sort();
+            Ok(if found == want { Ok(()) } else { Err(format!("{found:?}")) })
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn ready_import(&self, name: &str) -> anyhow::Result<ServiceImport> {
+        let import = until(Deadline::after(PATIENCE, format!("{name} is imported")), async || {
+            let found = self.api::<ServiceImport>().get_opt(name).await.ok().flatten();
+            let Some(import) = found else { return Ok(Err("no ServiceImport".to_owned())) };
+            let conditions = import.status.clone().unwrap_or_default().conditions;
+            let ready = conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True");
+            Ok(if ready { Ok(import) } else { Err(format!("{conditions:?}")) })
+        });
+        Ok(import.await?)
+    }
+
+    async fn is_gone(&self, name: &str) -> Outcome {
+        until(Deadline::after(PATIENCE, format!("nothing is left of {name}")), async || {
+            let import = self.api::<ServiceImport>().get_opt(name).await.ok().flatten().is_some();
+            let derived = self.api::<Service>().get_opt(&format!("derived-{name}")).await;
+            let derived = derived.ok().flatten().is_some();
+            let slices = self.imported(name).await?.len();
+            let left = import || derived || slices > 0;
+            Ok(if left {
+                Err(format!("import {import}, Service {derived}, {slices} slices"))
+            } else {
+                Ok(())
+            })
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+fn slice(name: &str, address: &str) -> Value {
+    json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": format!("{name}-1"), "labels": {"kubernetes.io/service-name": name}},
+        "endpoints": [{"addresses": [address], "conditions": {"ready": true}, "nodeName": "n1", "zone": "z1"}],
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+    })
+}
+
+async fn two(lab: &Lab) -> anyhow::Result<(Cluster, Cluster, Hub)> {
+    let (a, b) = (Cluster::of(lab.member(1)).await?, Cluster::of(lab.member(2)).await?);
+    Ok((a, b, Hub::start(lab).await?))
+}
+
+async fn appears_and_goes(lab: &Lab) -> Outcome {
+    let (a, b, hub) = two(lab).await?;
+    a.serve("web", "10.1.0.1").await?;
+    for cluster in [&b, &a] {
+        cluster.addresses("web", &["10.1.0.1"]).await?;
+        let import = cluster.ready_import("web").await?;
+        let derived = cluster.api::<Service>().get("derived-web").await?;
+        let ips = derived.spec.clone().unwrap_or_default().cluster_ips.unwrap_or_default();
+        ensure!(!ips.is_empty() && import.spec.ips == ips, "{:?} {ips:?}", import.spec);
+        ensure!(import.labels().get("team").map(String::as_str) == Some("blue"), "{:?}", import.labels());
+        ensure!(
+            import.annotations().get("multicluster.kubernetes.io/derived-service").map(String::as_str)
+                == Some("derived-web")
+        );
+        let status = import.status.unwrap_or_default();
+        ensure!(status.clusters.len() == 1 && status.clusters[0].cluster == "member1", "{status:?}");
+        let slices = cluster.imported("web").await?;
+        let slice = &slices[0];
+        ensure!(slice.labels().get("kubernetes.io/service-name").map(String::as_str) == Some("derived-web"));
+        ensure!(
+            slice.labels().get("multicluster.kubernetes.io/source-cluster").map(String::as_str)
+                == Some("member1")
+        );
+        ensure!(
+            slice.owner_references().iter().any(|owner| Some(&owner.uid) == derived.metadata.uid.as_ref())
+        );
+    }
+    let remote = b.imported("web").await?[0].endpoints.clone().unwrap_or_default();
+    ensure!(remote[0].node_name.is_none() && remote[0].zone.as_deref() == Some("z1"), "{remote:?}");
+    let export = a.api::<ServiceExport>().get("web").await?;
+    let conditions = export.status.unwrap_or_default().conditions;
+    ensure!(conditions.iter().any(|c| c.type_ == "Ready" && c.reason == "Exported"), "{conditions:?}");
+    a.withdraw("web").await?;
+    a.is_gone("web").await?;
+    b.is_gone("web").await?;
+    ensure!(a.api::<Service>().get_opt("web").await?.is_some(), "the user's Service stays");
+    hub.stop().await
+}
+
+/// The writes that a recorder saw in the namespace, but for those of the test itself.
+async fn writes(recorder: &Recorder) -> anyhow::Result<Vec<String>> {
+    let mut all = recorder.requests().await?;
+    all.retain(|r| {
+        r.request.namespace == NAMESPACE && !["get", "list", "watch"].contains(&r.request.verb.as_str())
+    });
+    Ok(all
+        .iter()
+        .map(|r| {
+            let sub = if r.request.subresource.is_empty() { "" } else { "/" };
+            format!(
+                "{} {}{sub}{} {}",
+                r.request.verb, r.request.resource, r.request.subresource, r.request.name
+            )
+        })
+        .collect())
+}
+
+async fn one_put(lab: &Lab) -> Outcome {
+    let (a, b, hub) = two(lab).await?;
+    let (cold_a, cold_b) = (Recorder::of(lab.member(1))?, Recorder::of(lab.member(2))?);
+    a.serve("one", "10.1.0.1").await?;
+    for cluster in [&a, &b] {
+        cluster.addresses("one", &["10.1.0.1"]).await?;
+        cluster.ready_import("one").await?;
+    }
+    // Let the last status settle: conditions of the export come last.
+    until(Deadline::after(PATIENCE, "the export has conditions"), async || {
+        let export = a.api::<ServiceExport>().get("one").await.ok();
+        let count = export.and_then(|e| e.status).map_or(0, |status| status.conditions.len());
+        Ok(if count == 3 { Ok(()) } else { Err(format!("{count} conditions")) })
+    })
+    .await?;
+    let imports = [
+        "create endpointslices imported-member1-one-1",
+        "create serviceimports one",
+        "create services derived-one",
+        "update serviceimports/status one",
+    ];
+    let mut cold = writes(&cold_b).await?;
+    ensure!(cold.first().is_some_and(|first| first == "create services derived-one"), "{cold:#?}");
+    cold.sort();
+    ensure!(cold == imports, "an import costs four writes: {cold:#?}");
+    let mut cold = writes(&cold_a).await?;
+    cold.retain(|write| {
+        !write.ends_with(" one-1")
+            && !["create services one", "create serviceexports one"].contains(&&**write)
+    });
+    cold.retain(|write| !imports.contains(&&**write));
+    ensure!(cold == ["patch serviceexports/status one"], "and an export one more: {cold:#?}");
+
+    let (at_a, at_b) = (Recorder::of(lab.member(1))?, Recorder::of(lab.member(2))?);
+    let slices = a.api::<EndpointSlice>();
+    let change = json!({"endpoints": [{"addresses": ["10.1.0.2"], "conditions": {"ready": true}}]});
+    slices.patch("one-1", &PatchParams::default(), &Patch::Merge(change)).await?;
+    for cluster in [&a, &b] {
+        cluster.addresses("one", &["10.1.0.2"]).await?;
+    }
+    let put = "update endpointslices imported-member1-one-1".to_owned();
+    let (seen_a, seen_b) = (writes(&at_a).await?, writes(&at_b).await?);
+    ensure!(seen_b == [put.clone()], "the importer: {seen_b:#?}");
+    ensure!(seen_a == ["patch endpointslices one-1".to_owned(), put], "the exporter: {seen_a:#?}");
+    a.withdraw("one").await?;
+    b.is_gone("one").await?;
+    hub.stop().await
+}
+
+async fn repaired(lab: &Lab) -> Outcome {
+    let (a, b, hub) = two(lab).await?;
+    a.serve("fix", "10.1.0.1").await?;
+    b.addresses("fix", &["10.1.0.1"]).await?;
+    let before = b.ready_import("fix").await?;
+
+    let services = b.api::<Service>();
+    let spoil = json!({"spec": {"selector": {"app": "x"}, "ports": [{"name": "more", "port": 99}]}});
+    services.patch("derived-fix", &PatchParams::default(), &Patch::Merge(spoil)).await?;
+    until(Deadline::after(PATIENCE, "selector and ports are repaired"), async || {
+        let spec = services.get("derived-fix").await.ok().and_then(|s| s.spec).unwrap_or_default();
+        let ports: Vec<_> = spec.ports.unwrap_or_default().iter().map(|port| port.port).collect();
+        let good = spec.selector.is_none_or(|s| s.is_empty()) && ports == [80];
+        Ok(if good { Ok(()) } else { Err(format!("{ports:?}")) })
+    })
+    .await?;
+
+    let name = b.imported("fix").await?[0].name_any();
+    b.api::<EndpointSlice>().delete(&name, &DeleteParams::default()).await?;
+    b.addresses("fix", &["10.1.0.1"]).await?;
+    let evil = json!({"endpoints": [{"addresses": ["6.6.6.6"]}]});
+    b.api::<EndpointSlice>().patch(&name, &PatchParams::default(), &Patch::Merge(evil)).await?;
+    b.addresses("fix", &["10.1.0.1"]).await?;
+    let headless = json!({"metadata": {"labels": {"service.kubernetes.io/headless": ""}}});
+    b.api::<EndpointSlice>().patch(&name, &PatchParams::default(), &Patch::Merge(headless)).await?;
+    until(Deadline::after(PATIENCE, "the headless label goes"), async || {
+        let has = b
+            .imported("fix")
+            .await?
+            .iter()
+            .any(|s| s.labels().contains_key("service.kubernetes.io/headless"));
+        Ok(if has { Err("it is there".to_owned()) } else { Ok(()) })
+    })
+    .await?;
+
+    let imports = b.api::<ServiceImport>();
+    let spoil = json!({"spec": {"ports": []}});
+    imports.patch("fix", &PatchParams::default(), &Patch::Merge(spoil)).await?;
+    until(Deadline::after(PATIENCE, "the import has its port again"), async || {
+        let ports = imports.get("fix").await.map(|i| i.spec.ports.len()).unwrap_or_default();
+        Ok(if ports == 1 { Ok(()) } else { Err(format!("{ports} ports")) })
+    })
+    .await?;
+
+    services.delete("derived-fix", &DeleteParams::default()).await?;
+    let old = before.spec.ips.clone();
+    until(Deadline::after(PATIENCE, "the Service is back with its address"), async || {
+        let service = services.get_opt("derived-fix").await.ok().flatten();
+        let ips = service.and_then(|s| s.spec).and_then(|s| s.cluster_ips).unwrap_or_default();
+        Ok(if ips == old { Ok(()) } else { Err(format!("{ips:?} {old:?}")) })
+    })
+    .await?;
+    let after = b.ready_import("fix").await?;
+    ensure!(after.spec.ips == before.spec.ips && after.uid() == before.uid());
+    imports.delete("fix", &DeleteParams::default()).await?;
+    b.ready_import("fix").await?;
+    a.withdraw("fix").await?;
+    b.is_gone("fix").await?;
+    hub.stop().await
+}
+
+async fn left_alone(lab: &Lab) -> Outcome {
+    let (a, b, hub) = two(lab).await?;
+    b.create::<Service>(json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "derived-mine"},
+        "spec": {"ports": [{"port": 1}]},
+    }))
+    .await?;
+    b.create::<ServiceImport>(json!({
+        "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceImport", "metadata": {"name": "theirs"},
+        "spec": {"type": "ClusterSetIP", "ports": []},
+    }))
+    .await?;
+    let recorder = Recorder::of(lab.member(2))?;
+    a.serve("mine", "10.1.0.1").await?;
+    a.serve("theirs", "10.1.0.9").await?;
+    b.addresses("mine", &["10.1.0.1"]).await?;
+    let import = b.ready_import("mine").await?;
+    let name = import.annotations().get("multicluster.kubernetes.io/derived-service").cloned();
+    ensure!(name.is_some_and(|name| name != "derived-mine"), "another name was chosen");
+    until(Deadline::after(PATIENCE, "the foreign import is a problem"), async || {
+        let said = hub.said();
+        let told = said.problems.iter().any(|(_, problem)| problem.to_string().contains("shop/theirs"));
+        Ok(if told { Ok(()) } else { Err(format!("{:?}", said.problems)) })
+    })
+    .await?;
+    a.withdraw("mine").await?;
+    a.withdraw("theirs").await?;
+    a.is_gone("theirs").await?;
+    until(Deadline::after(PATIENCE, "our import is gone"), async || {
+        let left = b.api::<ServiceImport>().get_opt("mine").await.ok().flatten();
+        Ok(if left.is_none() { Ok(()) } else { Err("it is there".to_owned()) })
+    })
+    .await?;
+    let touched: Vec<String> = writes(&recorder)
+        .await?
+        .into_iter()
+        .filter(|write| write.ends_with(" derived-mine") || write.contains("theirs"))
+        .collect();
+    ensure!(touched.is_empty(), "{touched:?}");
+    b.api::<Service>().delete("derived-mine", &DeleteParams::default()).await?;
+    b.api::<ServiceImport>().delete("theirs", &DeleteParams::default()).await?;
+    hub.stop().await
+}
+
+async fn no_permit(lab: &Lab) -> Outcome {
+    let (a, b, hub) = two(lab).await?;
+    let recorder = Recorder::of(lab.member(2))?;
+    hub.permit.revoke();
+    a.serve("held", "10.1.0.1").await?;
+    until(Deadline::after(PATIENCE, "the hub knows of the export"), async || {
+        let known = hub.said().exported.contains("held");
+        Ok(if known { Ok(()) } else { Err("it does not".to_owned()) })
+    })
+    .await?;
+    let seen = writes(&recorder).await?;
+    ensure!(seen.is_empty(), "{seen:?}");
+    hub.permit.extend_to(std::time::Instant::now() + Duration::from_secs(3600));
+    b.addresses("held", &["10.1.0.1"]).await?;
+    a.withdraw("held").await?;
+    b.is_gone("held").await?;
+    hub.stop().await
+}
+
+async fn restart_and_leave(lab: &Lab) -> Outcome {
+    let (a, b, hub) = two(lab).await?;
+    a.serve("stays", "10.1.0.1").await?;
+    for cluster in [&a, &b] {
+        cluster.addresses("stays", &["10.1.0.1"]).await?;
+        cluster.ready_import("stays").await?;
+    }
+    hub.stop().await?;
+    let recorder = Recorder::of(lab.member(2))?;
+    let hub = Hub::start(lab).await?;
+    a.serve("probe", "10.1.0.3").await?;
+    b.addresses("probe", &["10.1.0.3"]).await?;
+    b.ready_import("probe").await?;
+    let again: Vec<String> =
+        writes(&recorder).await?.into_iter().filter(|write| write.contains("stays")).collect();
+    ensure!(again.is_empty(), "a restart writes nothing: {again:?}");
+    hub.stop().await?;
+    // What was un-exported while nobody watched goes as well: the member tells what it holds.
+    a.withdraw("probe").await?;
+    let hub = Hub::start(lab).await?;
+    b.is_gone("probe").await?;
+    hub.stop().await?;
+
+    for cluster in lab.clusters() {
+        let identity = hub::identity(cluster.name())?;
+        let summary = leave(&identity, &hub::clients(cluster).await?).await?;
+        ensure!(summary.imports == 1 && summary.slices == 1 && summary.services == 1, "{summary:?}");
+        ensure!(summary.properties == 2, "{summary:?}");
+        let again = leave(&identity, &hub::clients(cluster).await?).await?;
+        ensure!(
+            again == atoll_member::LeaveSummary { exports: again.exports, ..Default::default() },
+            "{again:?}"
+        );
+    }
+    let export = a.api::<ServiceExport>().get("stays").await?;
+    let conditions = export.status.unwrap_or_default().conditions;
+    ensure!(conditions.is_empty(), "{conditions:?}");
+    a.withdraw("stays").await
+}
+
+async fn refused(lab: &Lab) -> Outcome {
+    let (me, clients) = (hub::identity("member1")?, hub::clients(lab.member(1)).await?);
+    enter(&me, &clients).await?;
+    let again = enter(&me, &clients).await?;
+    ensure!(again.installed.is_empty() && again.properties.is_empty(), "{again:?}");
+    let other = enter(&hub::identity("elsewhere")?, &clients).await;
+    ensure!(matches!(other, Err(EnterError::OtherProperty { .. })), "{other:?}");
+    let mut another_hub = me.clone();
+    another_hub.hub = "hub-2".into();
+    let other = enter(&another_hub, &clients).await;
+    ensure!(matches!(other, Err(EnterError::OtherHub { .. })), "{other:?}");
+    leave(&me, &clients).await?;
+    let properties: Api<ClusterProperty> = Api::all(lab.member(1).client().await?);
+    let left = properties.list(&ListParams::default()).await.context("the CRD stays")?;
+    ensure!(left.items.is_empty());
+    Ok(())
+}
