@@ -96,3 +96,17 @@ fn the_time_of_a_condition_moves_only_with_its_status() {
     cluster.settle();
     assert_eq!(cluster.api[IMPORT].status.clone().unwrap().conditions[0].since, before);
 }
+
+#[test]
+fn a_service_that_gets_another_name_stays_until_its_slices_hang_on_the_new_one() {
+    let mut cluster = Cluster::imported();
+    let plain = atoll_engine::names::ServiceKey::parse("shop", "derived-web").unwrap();
+    cluster.fact("b", Change::Taken(plain, true));
+    cluster.assign();
+    cluster.settle();
+    let place = |what: &str| cluster.log.iter().position(|write| write.starts_with(what));
+    let (made, moved) = (place("create services "), place(&format!("update {SLICE}")));
+    assert!(made.is_some() && made < moved, "{:?}", cluster.log);
+    assert!(moved < place(&format!("delete {SERVICE}")), "{:?}", cluster.log);
+    assert_eq!(cluster.names().len(), 3);
+}

@@ -167,3 +167,15 @@ fn an_answer_that_is_older_than_a_deletion_is_no_news() {
     assert!(cluster.api.contains_key(SLICE), "it was made again: {:?}", cluster.log);
     assert_ne!(cluster.api[SLICE].version.uid, Uid::parse("uid-0").unwrap());
 }
+
+#[test]
+fn an_event_that_is_older_than_an_answer_is_no_news() {
+    let mut cluster = Cluster::imported();
+    let old = cluster.seen(SLICE);
+    cluster.slice_at_source("10.0.0.2");
+    cluster.assign();
+    cluster.settle();
+    cluster.step(Event::Seen(old)); // The watch lags behind.
+    assert!(cluster.sent.is_empty() && cluster.reads.is_empty(), "{:?}", cluster.sent);
+    assert_eq!(cluster.log, [format!("update {SLICE}")]);
+}
