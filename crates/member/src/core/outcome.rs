@@ -134,8 +134,8 @@ impl Core {
         let object = named(target.kind(), &key.namespace, target.name());
         match target {
             Target::Service(..) | Target::Slice(..) => drop(self.cache.drop_object(&object)),
-            Target::Import(_) => self.cache.drop_from(&key, &object),
-            Target::ImportStatus(_) | Target::ExportStatus(_) | Target::Property(_) => {}
+            Target::Import(_) | Target::ImportStatus(_) => self.cache.drop_from(&key, &object),
+            Target::ExportStatus(_) | Target::Property(_) => {}
         }
     }
 
@@ -143,14 +143,15 @@ impl Core {
         let later = |core: &mut Self, named| core.queue.later(target.clone(), named, now.instant);
         match failure {
             Failure::Conflict | Failure::AlreadyExists => self.doubt(target, now),
-            Failure::NotFound => match request {
-                // The namespace is gone, or not there yet: a plan will say so.
-                SentRequest::Create { .. } => {}
-                SentRequest::Read
-                | SentRequest::Update
-                | SentRequest::Attach
-                | SentRequest::Status
-                | SentRequest::Delete => {
+            Failure::NotFound => match (request, &target) {
+                // The namespace is gone, or not there yet: its next event brings the service back.
+                (SentRequest::Create { .. }, _) => {}
+                // The watch will say that it is gone.
+                (_, Target::ExportStatus(_) | Target::Property(_)) => later(self, None),
+                (
+                    _,
+                    Target::Service(..) | Target::Import(_) | Target::Slice(..) | Target::ImportStatus(_),
+                ) => {
                     self.note_deleted(&target);
                     self.follow(&target);
                 }

@@ -15,8 +15,12 @@ impl Core {
         let mut tell = Vec::new();
         match seen {
             Seen::Namespace(name, state) => {
-                self.closing.remove(&name);
-                self.facts.namespace(name, state, self.gate.epoch(Kind::Namespace), &mut tell);
+                let reopened = self.closing.remove(&name);
+                self.facts.namespace(name.clone(), state, self.gate.epoch(Kind::Namespace), &mut tell);
+                if reopened || !tell.is_empty() {
+                    // What was refused for want of the namespace may be possible now, whatever the plan says.
+                    self.look_at_namespace(&name);
+                }
             }
             Seen::Service(key, fact) => {
                 let epoch = self.gate.epoch(Kind::Service);
@@ -122,10 +126,15 @@ impl Core {
         if self.cache.foreign.remove(object).is_none() {
             return;
         }
-        let Some(namespace) = &object.namespace else { return };
-        let blocked: Vec<ServiceKey> =
+        if let Some(namespace) = &object.namespace {
+            self.look_at_namespace(namespace);
+        }
+    }
+
+    fn look_at_namespace(&mut self, namespace: &Namespace) {
+        let planned: Vec<ServiceKey> =
             self.plans.keys().filter(|key| key.namespace == *namespace).cloned().collect();
-        for key in blocked {
+        for key in planned {
             self.look_at(&key);
         }
     }

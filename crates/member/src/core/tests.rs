@@ -1,1 +1,8 @@
+//! The state machine against an API that lives in memory; no clock, no socket.
 
+mod cluster;
+mod deletes;
+mod facts;
+mod ownership;
+mod repair;
+mod writes;

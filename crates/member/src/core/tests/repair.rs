@@ -1,0 +1,112 @@
+//! Drift: somebody deletes or edits what is ours.
+
+use atoll_engine::world::Change;
+
+use super::cluster::{Cluster, IMPORT, SERVICE, SLICE, service, web};
+use crate::core::event::{Event, Failure, Request};
+
+#[test]
+fn what_somebody_deletes_is_made_again() {
+    for (name, writes) in [(SLICE, 1), (IMPORT, 2)] {
+        let mut cluster = Cluster::imported();
+        cluster.somebody_deletes(name);
+        cluster.settle();
+        assert_eq!(cluster.names().len(), 3, "{name}");
+        assert_eq!(cluster.log.len(), writes, "{name}: {:?}", cluster.log);
+        assert_eq!(cluster.log[0], format!("create {name}"));
+    }
+}
+
+#[test]
+fn a_service_made_again_asks_for_its_old_address() {
+    let mut cluster = Cluster::imported();
+    cluster.somebody_deletes(SERVICE);
+    let wish = cluster.sent.iter().find_map(|(_, request)| match request {
+        Request::Service { ips, onto: None, .. } => Some(ips.clone()),
+        _ => None,
+    });
+    assert_eq!(wish.unwrap(), ["172.16.0.1".parse::<std::net::IpAddr>().unwrap()]);
+    cluster.settle();
+    assert!(cluster.log.contains(&format!("update {SLICE}")), "it hangs on the new one: {:?}", cluster.log);
+    assert!(!cluster.log.contains(&format!("update {IMPORT}")), "the address is the same: {:?}", cluster.log);
+}
+
+#[test]
+fn an_address_that_somebody_else_has_by_now_is_not_asked_for_again() {
+    let mut cluster = Cluster::imported();
+    cluster.somebody_deletes(SERVICE);
+    let at = cluster.sent.iter().position(|(_, request)| matches!(request, Request::Service { .. })).unwrap();
+    let (target, _) = cluster.sent.remove(at);
+    cluster.step(Event::Wrote(target, Err(Failure::Invalid("already allocated".to_owned()))));
+    let again = cluster.sent.iter().find_map(|(_, request)| match request {
+        Request::Service { ips, .. } => Some(ips.clone()),
+        _ => None,
+    });
+    assert_eq!(again, Some(Vec::new()));
+}
+
+#[test]
+fn what_somebody_edits_is_replaced() {
+    let mut cluster = Cluster::imported();
+    cluster.somebody_edits(SERVICE, true, |stored| {
+        let Request::Service { body, .. } = &mut stored.said else { panic!() };
+        body.extras = true; // A selector, say.
+    });
+    cluster.settle();
+    assert_eq!(cluster.log, [format!("update {SERVICE}")]);
+    cluster.somebody_edits(IMPORT, true, |stored| {
+        let Request::Import(body, _) = &mut stored.said else { panic!() };
+        body.ports.clear();
+    });
+    cluster.settle();
+    cluster.somebody_edits(IMPORT, true, |stored| stored.status.as_mut().unwrap().clusters.clear());
+    cluster.settle();
+    assert_eq!(cluster.log[1..], [format!("update {IMPORT}"), format!("status {IMPORT}")]);
+}
+
+#[test]
+fn a_change_of_type_makes_the_service_anew_and_the_import_pending_meanwhile() {
+    let mut cluster = Cluster::imported();
+    cluster.fact("a", Change::Service(web(), Some(service(true))));
+    cluster.assign();
+    assert!(cluster.sent.iter().any(|(_, request)| request.deletes()), "{:?}", cluster.sent);
+    let at = cluster.sent.iter().position(|(_, request)| request.deletes()).unwrap();
+    let (target, request) = cluster.sent.remove(at);
+    cluster.answer(target, &request);
+    let pending = cluster.sent.iter().any(|(_, request)| {
+        matches!(request, Request::ImportStatus(_, body, _) if body.conditions[0].status == Some(false))
+    });
+    assert!(pending, "{:?}", cluster.sent);
+    cluster.settle();
+    let status = cluster.api[IMPORT].status.as_ref().unwrap();
+    assert_eq!(status.conditions[0].status, Some(true));
+    let Request::Import(body, _) = &cluster.api[IMPORT].said else { panic!() };
+    assert!(body.headless && body.ips.is_empty());
+    let Request::Slice(body, _) = &cluster.api[SLICE].said else { panic!() };
+    assert!(body.attached.headless);
+    assert_eq!(body.attached.owner.as_ref(), Some(&cluster.api[SERVICE].version.uid));
+}
+
+#[test]
+fn the_time_of_a_condition_moves_only_with_its_status() {
+    let mut cluster = Cluster::imported();
+    let before = cluster.api[IMPORT].status.clone().unwrap().conditions[0].since;
+    cluster.now.wall = atoll_engine::time::Time(before.0 + 60_000);
+    cluster.somebody_edits(IMPORT, true, |stored| stored.status.as_mut().unwrap().clusters.clear());
+    cluster.settle();
+    assert_eq!(cluster.api[IMPORT].status.clone().unwrap().conditions[0].since, before);
+}
+
+#[test]
+fn a_service_that_gets_another_name_stays_until_its_slices_hang_on_the_new_one() {
+    let mut cluster = Cluster::imported();
+    let plain = atoll_engine::names::ServiceKey::parse("shop", "derived-web").unwrap();
+    cluster.fact("b", Change::Taken(plain, true));
+    cluster.assign();
+    cluster.settle();
+    let place = |what: &str| cluster.log.iter().position(|write| write.starts_with(what));
+    let (made, moved) = (place("create services "), place(&format!("update {SLICE}")));
+    assert!(made.is_some() && made < moved, "{:?}", cluster.log);
+    assert!(moved < place(&format!("delete {SERVICE}")), "{:?}", cluster.log);
+    assert_eq!(cluster.names().len(), 3);
+}

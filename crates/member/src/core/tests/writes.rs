@@ -1,0 +1,181 @@
+//! What is written, in which order, how often.
+
+use atoll_engine::names::Uid;
+
+use super::cluster::{Cluster, IMPORT, SERVICE, SLICE};
+use crate::core::event::{Event, Failure, Request};
+
+#[test]
+fn a_service_comes_before_its_slices_and_an_import_costs_four_writes() {
+    let mut cluster = Cluster::synced();
+    cluster.assign();
+    assert_eq!(cluster.sent.len(), 1, "{:?}", cluster.sent);
+    assert!(matches!(&cluster.sent[0].1, Request::Service { onto: None, ips, .. } if ips.is_empty()));
+    cluster.settle();
+    let mut log = cluster.log.clone();
+    assert_eq!(log.remove(0), format!("create {SERVICE}"));
+    log.sort();
+    assert_eq!(log, [format!("create {SLICE}"), format!("create {IMPORT}"), format!("status {IMPORT}")]);
+    let status = cluster.api[IMPORT].status.as_ref().unwrap();
+    assert_eq!(status.conditions[0].status, Some(true));
+    assert_eq!(status.slices, Some(true));
+}
+
+#[test]
+fn planning_twice_changes_nothing() {
+    let mut cluster = Cluster::imported();
+    for _ in 0..2 {
+        cluster.assign();
+        cluster.settle();
+    }
+    for kind in crate::core::object::Kind::ALL {
+        cluster.list(kind);
+    }
+    cluster.settle();
+    assert!(cluster.log.is_empty(), "{:?}", cluster.log);
+    assert!(cluster.core.is_idle());
+}
+
+#[test]
+fn a_member_started_anew_writes_nothing_when_all_is_there() {
+    let before = Cluster::imported();
+    let mut cluster = Cluster::restarted(&before);
+    cluster.sync();
+    cluster.assign();
+    cluster.settle();
+    assert!(cluster.log.is_empty(), "{:?}", cluster.log);
+}
+
+#[test]
+fn a_slice_change_costs_one_write_and_no_status() {
+    let mut cluster = Cluster::imported();
+    cluster.slice_at_source("10.0.0.2");
+    cluster.assign();
+    cluster.settle();
+    assert_eq!(cluster.log, [format!("update {SLICE}")]);
+}
+
+#[test]
+fn the_latest_plan_wins_while_a_write_is_in_flight() {
+    let mut cluster = Cluster::imported();
+    for address in ["10.0.0.2", "10.0.0.3", "10.0.0.4"] {
+        cluster.slice_at_source(address);
+        cluster.assign();
+        assert_eq!(cluster.sent.len(), 1, "one write per object at a time");
+    }
+    cluster.settle();
+    assert_eq!(cluster.log, [format!("update {SLICE}"), format!("update {SLICE}")]);
+    let Request::Slice(body, _) = &cluster.api[SLICE].said else { panic!() };
+    assert_eq!(body.slice.endpoints[0].addresses[0].to_string(), "10.0.0.4");
+}
+
+#[test]
+fn a_conflict_is_read_and_then_written_upon() {
+    let mut cluster = Cluster::imported();
+    cluster.somebody_edits(SLICE, false, |_| {});
+    cluster.slice_at_source("10.0.0.2");
+    cluster.assign();
+    let (target, request) = cluster.sent.remove(0);
+    cluster.answer(target, &request);
+    assert!(cluster.log.is_empty(), "refused");
+    assert_eq!(cluster.sent.len(), 0, "nothing is written blindly");
+    cluster.settle();
+    assert_eq!(cluster.log, [format!("update {SLICE}")]);
+}
+
+#[test]
+fn without_a_permit_nothing_is_sent() {
+    let mut cluster = Cluster::synced();
+    cluster.step(Event::Permitted(false));
+    cluster.assign();
+    assert!(cluster.sent.is_empty());
+    cluster.step(Event::Permitted(true));
+    assert_eq!(cluster.sent.len(), 1);
+    let (target, _) = cluster.sent.remove(0);
+    cluster.step(Event::Wrote(target, Err(Failure::NotPermitted)));
+    assert!(cluster.sent.is_empty(), "until it is granted again");
+    cluster.step(Event::Permitted(true));
+    cluster.settle();
+    assert_eq!(cluster.names(), [SLICE, IMPORT, SERVICE]);
+}
+
+#[test]
+fn a_server_that_asks_for_patience_gets_it() {
+    let mut cluster = Cluster::synced();
+    cluster.assign();
+    let (target, _) = cluster.sent.remove(0);
+    cluster.step(Event::Wrote(target, Err(Failure::Later(Some(std::time::Duration::from_secs(7))))));
+    cluster.later(6);
+    assert!(cluster.sent.is_empty());
+    cluster.later(1);
+    assert_eq!(cluster.sent.len(), 1);
+}
+
+#[test]
+fn a_terminating_namespace_is_left_in_peace() {
+    let mut cluster = Cluster::synced();
+    cluster.assign();
+    let (target, _) = cluster.sent.remove(0);
+    cluster.step(Event::Wrote(target, Err(Failure::NamespaceTerminating)));
+    cluster.settle();
+    cluster.assign();
+    assert!(cluster.sent.is_empty() && cluster.problems().is_empty() && cluster.core.is_idle());
+}
+
+#[test]
+fn a_namespace_that_comes_back_is_looked_at_whatever_the_plan_says() {
+    use atoll_engine::facts::NamespaceState;
+    for failure in [Failure::NamespaceTerminating, Failure::NotFound] {
+        let mut cluster = Cluster::synced();
+        cluster.assign();
+        let (target, _) = cluster.sent.remove(0);
+        cluster.step(Event::Wrote(target, Err(failure)));
+        let shop = super::cluster::namespace();
+        for state in [NamespaceState::Terminating, NamespaceState::Active] {
+            cluster.step(Event::Seen(crate::core::event::Seen::Namespace(shop.clone(), state)));
+        }
+        cluster.settle();
+        assert_eq!(cluster.names(), [SLICE, IMPORT, SERVICE]);
+    }
+}
+
+#[test]
+fn an_object_that_a_server_changes_is_not_written_for_ever() {
+    let mut cluster = Cluster::synced();
+    cluster.assign();
+    let (target, request) = cluster.sent.remove(0);
+    let Request::Service { mut body, ips, onto } = request else { panic!() };
+    body.traffic_distribution = Some(atoll_engine::facts::TrafficDistribution::PreferClose);
+    cluster.answer(target, &Request::Service { body, ips, onto });
+    cluster.settle();
+    let services = cluster.log.iter().filter(|write| write.ends_with(SERVICE)).count();
+    assert_eq!(services, 1, "{:?}", cluster.log);
+}
+
+#[test]
+fn an_answer_that_is_older_than_a_deletion_is_no_news() {
+    let mut cluster = Cluster::imported();
+    cluster.slice_at_source("10.0.0.2");
+    cluster.assign();
+    let (target, request) = cluster.sent.remove(0);
+    // The write is done, then the slice is deleted; the watch is faster than the answer.
+    let Request::Slice(..) = &request else { panic!() };
+    let answer_for = cluster.core_answer(&target, &request);
+    cluster.somebody_deletes(SLICE);
+    cluster.step(Event::Wrote(target, answer_for));
+    cluster.settle();
+    assert!(cluster.api.contains_key(SLICE), "it was made again: {:?}", cluster.log);
+    assert_ne!(cluster.api[SLICE].version.uid, Uid::parse("uid-0").unwrap());
+}
+
+#[test]
+fn an_event_that_is_older_than_an_answer_is_no_news() {
+    let mut cluster = Cluster::imported();
+    let old = cluster.seen(SLICE);
+    cluster.slice_at_source("10.0.0.2");
+    cluster.assign();
+    cluster.settle();
+    cluster.step(Event::Seen(old)); // The watch lags behind.
+    assert!(cluster.sent.is_empty() && cluster.reads.is_empty(), "{:?}", cluster.sent);
+    assert_eq!(cluster.log, [format!("update {SLICE}")]);
+}
