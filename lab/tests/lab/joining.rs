@@ -64,7 +64,7 @@ async fn bad_input() -> Outcome {
         (&"x".repeat(49), &kubeconfig, ["48", "hint"]),
         ("east", "/does/not/exist", ["/does/not/exist", "hint"]),
         ("east", &broken.display().to_string(), ["refused", "hint"]),
-        ("east", &nobody.display().to_string(), ["orbidden", "hint"]),
+        ("east", &nobody.display().to_string(), ["may not", "hint"]),
     ] {
         let output = atoll.run(&["join", name, "--cluster-kubeconfig", file]).await?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
