@@ -2,6 +2,7 @@
 
 mod bench;
 mod output;
+mod propagation;
 mod up;
 
 use anyhow::{Context, bail};
@@ -91,8 +92,10 @@ enum Command {
         /// The folder.
         folder: PathBuf,
     },
-    /// Measure how long clusters take to start and to go.
-    #[command(after_help = "Examples:\n  lab bench\n  lab bench --rounds 10 -o json")]
+    /// Measure how long clusters take to start and to go, or how fast changes propagate.
+    #[command(
+        after_help = "Examples:\n  lab bench\n  lab bench --rounds 10 -o json\n  lab bench propagation --quick"
+    )]
     Bench(bench::Bench),
     /// Install packages, build Kubernetes and make the images, and start nothing.
     Install,
