@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, LocalBoxFuture};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::error::{Doing, Error};
@@ -54,7 +54,7 @@ pub trait Audit: Send + Sync {
 /// A part of an audit log, from some moment on.
 pub trait Recording: Send + Sync {
     /// Every request that was answered before this call.
-    fn requests(&self) -> BoxFuture<'_, Result<Vec<Request>, String>>;
+    fn requests(&self) -> LocalBoxFuture<'_, Result<Vec<Request>, String>>;
 }
 
 /// A request that an API server got.

@@ -5,7 +5,7 @@ use anyhow::Context;
 use atoll_bench::{Audit, Environment, Flags, Hub, Recording, Request, Who};
 use clap::Args;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, LocalBoxFuture};
 use lab::audit::Recorder;
 use lab::clusterset::{Atoll, beside};
 use lab::{Cluster, Deadline, Lab, Process, Progress, Spec, until};
@@ -151,7 +151,7 @@ impl Audit for Log {
 struct LogPart(Recorder);
 
 impl Recording for LogPart {
-    fn requests(&self) -> BoxFuture<'_, Result<Vec<Request>, String>> {
+    fn requests(&self) -> LocalBoxFuture<'_, Result<Vec<Request>, String>> {
         async {
             let recorded = self.0.requests().await.map_err(|error| error.to_string())?;
             let plain = recorded.into_iter().map(|one| Request {
@@ -164,6 +164,6 @@ impl Recording for LogPart {
             });
             Ok(plain.collect())
         }
-        .boxed()
+        .boxed_local()
     }
 }
