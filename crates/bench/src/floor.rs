@@ -1,14 +1,15 @@
 //! The floor: the writes that the product has to make, with nothing around them.
 //!
 //! ```text
-//!   A: a slice changes ──watch──▶ one PUT per importer, A's own import included
+//!   A: a slice changes ──watch──▶ one PUT per importer, then one for A's own import
 //!   A: a service is "exported" ─▶ in every importer: derived Service, slice, ServiceImport, its status
-//!                                 and in A: the export's status
+//!                                 then the same in A, and the export's status
 //! ```
 //!
 //! One kube client per target, 16 requests in flight on each, PUT with the last resourceVersion, POST where there is
-//! nothing yet. No merging, no conflicts, no queue, no drift, no checks. Like the product it watches all slices of A:
-//! it can't know beforehand which will be exported. Whatever the product takes longer than this, its own work takes.
+//! nothing yet. No merging, no conflicts, no queue, no drift, no checks. Like the product it watches all slices of A
+//! (it can't know beforehand which will be exported), has threads of its own, serves A's own import last, and reads
+//! no more of an answer than it needs. A floor that the product beats is no floor: if a ratio is well below 1, look here.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -16,16 +17,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use atoll_api::types::ServiceImport;
+use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::ResourceExt;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, PostParams, Request};
 use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Resource, ResourceExt};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
 
+use crate::environment::Cluster;
+use crate::error::Error;
 use crate::objects::{self, EXPORT, ROLE, SERVICE, SOURCE};
 use crate::options::Who;
 
@@ -34,58 +38,94 @@ const IN_FLIGHT: usize = 16;
 
 /// A running floor; dropping it ends it.
 pub(crate) struct Floor {
-    task: AbortHandle,
+    threads: Threads,
     jobs: Arc<AtomicUsize>,
 }
 
 impl Floor {
-    /// Starts the floor from `source` to every importer, the last of which is `source` itself.
-    pub(crate) fn start(source: &kube::Client, importers: Vec<kube::Client>) -> Self {
-        let targets = importers.into_iter().map(|client| Arc::new(Target::new(client, Who::Floor))).collect();
+    /// Starts the floor from `source` to every importer and, last, to `source` itself.
+    pub(crate) async fn start(source: &Cluster, importers: &[Cluster]) -> Result<Self, Error> {
+        let threads = Threads::start()?;
         let jobs = Arc::new(AtomicUsize::new(0));
-        let state = State { targets, services: HashMap::new(), jobs: Arc::clone(&jobs) };
-        let task = tokio::spawn(state.run(source.clone())).abort_handle();
-        Self { task, jobs }
+        let (source, importers, of_state) = (source.clone(), importers.to_vec(), Arc::clone(&jobs));
+        threads
+            .run(async move {
+                let mut remote = Vec::new();
+                for importer in &importers {
+                    remote.push(Arc::new(Target::new(importer.client().await?, Who::Floor)));
+                }
+                let own = Arc::new(Target::new(source.client().await?, Who::Floor));
+                let state = State { remote: remote.into(), own, services: HashMap::new(), jobs: of_state };
+                tokio::spawn(state.run(source.client().await?));
+                Ok(())
+            })
+            .await?;
+        Ok(Self { threads, jobs })
     }
 
     /// Whether nothing is being written.
     pub(crate) fn rests(&self) -> bool {
-        self.jobs.load(Ordering::Acquire) == 0
-    }
-}
-
-impl Drop for Floor {
-    fn drop(&mut self) {
-        self.task.abort();
+        self.threads.0.is_some() && self.jobs.load(Ordering::Acquire) == 0
     }
 }
 
 /// A bare one-way copier, for scale: a slice changes in A, one PUT into B.
-pub(crate) struct Copier(AbortHandle);
+pub(crate) struct Copier(#[expect(dead_code, reason = "dropping it ends the copier")] Threads);
 
 impl Copier {
     /// Starts copying from `source` to `importer`.
-    pub(crate) fn start(source: &kube::Client, importer: kube::Client) -> Self {
-        let target = Arc::new(Target::new(importer, Who::Copier));
-        let mut slices = Box::pin(watch(Api::<EndpointSlice>::all(source.clone())));
-        let task = tokio::spawn(async move {
-            while let Some(event) = slices.next().await {
-                let Some((_, slice, gone)) = of_role(event, Who::Copier, SOURCE) else { continue };
-                if gone {
-                    target.forget(&slice);
-                } else {
-                    let target = Arc::clone(&target);
-                    tokio::spawn(async move { target.hold(&slice).await });
-                }
-            }
-        });
-        Self(task.abort_handle())
+    pub(crate) async fn start(source: &Cluster, importer: &Cluster) -> Result<Self, Error> {
+        let threads = Threads::start()?;
+        let (source, importer) = (source.clone(), importer.clone());
+        threads
+            .run(async move {
+                let target = Arc::new(Target::new(importer.client().await?, Who::Copier));
+                let slices = watch(Api::<EndpointSlice>::all(source.client().await?));
+                tokio::spawn(copy(slices, target));
+                Ok(())
+            })
+            .await?;
+        Ok(Self(threads))
     }
 }
 
-impl Drop for Copier {
+async fn copy(slices: impl Stream<Item = watcher::Event<EndpointSlice>>, target: Arc<Target>) {
+    let mut slices = std::pin::pin!(slices);
+    while let Some(event) = slices.next().await {
+        let Some((_, slice, gone)) = of_role(event, Who::Copier, SOURCE) else { continue };
+        if gone {
+            target.forget(&slice);
+        } else {
+            let target = Arc::clone(&target);
+            tokio::spawn(async move { target.hold(&slice).await });
+        }
+    }
+}
+
+/// Threads of its own, as the product has them: shared with whoever makes the changes, they would be had for less.
+struct Threads(Option<tokio::runtime::Runtime>);
+
+impl Threads {
+    fn start() -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime
+            .map_err(|error| Error::Hook { action: "start threads for the floor", why: error.to_string() })?;
+        Ok(Self(Some(runtime)))
+    }
+
+    /// Runs `work` to its end on these threads; what it spawns stays there.
+    async fn run(&self, work: impl Future<Output = Result<(), Error>> + Send + 'static) -> Result<(), Error> {
+        let Some(runtime) = &self.0 else { return Ok(()) };
+        let ended = runtime.spawn(work).await;
+        ended.map_err(|error| Error::Hook { action: "start the floor", why: error.to_string() })?
+    }
+}
+
+impl Drop for Threads {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -98,7 +138,8 @@ struct Known {
 }
 
 struct State {
-    targets: Vec<Arc<Target>>,
+    remote: Arc<[Arc<Target>]>,
+    own: Arc<Target>,
     services: HashMap<String, Known>,
     jobs: Arc<AtomicUsize>,
 }
@@ -129,10 +170,12 @@ impl State {
         known.slice = slice.map(Arc::new);
         match &known.slice {
             Some(slice) if known.begun => {
-                for target in &self.targets {
-                    let (target, slice) = (Arc::clone(target), Arc::clone(slice));
-                    job(&self.jobs, async move { target.hold(&slice).await });
-                }
+                let (remote, own, slice) =
+                    (Arc::clone(&self.remote), Arc::clone(&self.own), Arc::clone(slice));
+                job(&self.jobs, async move {
+                    join_all(remote.iter().map(|target| target.hold(&slice))).await;
+                    own.hold(&slice).await;
+                });
             }
             Some(_) => self.begin(name),
             None => {}
@@ -147,7 +190,7 @@ impl State {
         }
         known.begun = false;
         if let Some(slice) = &known.slice {
-            self.targets.iter().for_each(|target| target.forget(slice));
+            self.remote.iter().chain([&self.own]).for_each(|target| target.forget(slice));
         }
     }
 
@@ -156,21 +199,35 @@ impl State {
         let Some(known) = self.services.get_mut(name).filter(|known| !known.begun) else { return };
         let (Some(slice), Some(export)) = (&known.slice, &known.export) else { return };
         known.begun = true;
-        for target in &self.targets {
-            let (target, slice, name) = (Arc::clone(target), Arc::clone(slice), name.to_owned());
-            job(&self.jobs, async move { target.import(&name, &slice).await });
-        }
-        if let Some(source) = self.targets.last().map(Arc::clone) {
-            let said = objects::with_status(export.clone(), &["Valid", "Ready", "Conflict"]);
-            job(&self.jobs, async move { source.say(&said).await });
-        }
+        let (remote, own) = (Arc::clone(&self.remote), Arc::clone(&self.own));
+        let (slice, name) = (Arc::clone(slice), name.to_owned());
+        let said = objects::with_status(export.clone(), &["Valid", "Ready", "Conflict"]);
+        job(&self.jobs, async move {
+            join_all(remote.iter().map(|target| target.import(&name, &slice))).await;
+            own.import(&name, &slice).await;
+            own.say(&said).await;
+        });
     }
+}
+
+/// What the floor needs of an answer.
+#[derive(Deserialize)]
+struct Made {
+    metadata: Version,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    resource_version: Option<String>,
 }
 
 /// A cluster that is written to.
 struct Target {
     who: Who,
-    slices: Api<EndpointSlice>,
+    client: kube::Client,
+    /// Builds requests; of what they answer, [`Made`] is enough.
+    slices: Request,
     imports: Api<ServiceImport>,
     services: Api<Service>,
     permits: Semaphore,
@@ -182,9 +239,10 @@ impl Target {
     fn new(client: kube::Client, who: Who) -> Self {
         Self {
             who,
-            slices: Api::namespaced(client.clone(), who.namespace()),
+            slices: Request::new(EndpointSlice::url_path(&(), Some(who.namespace()))),
             imports: Api::namespaced(client.clone(), who.namespace()),
-            services: Api::namespaced(client, who.namespace()),
+            services: Api::namespaced(client.clone(), who.namespace()),
+            client,
             permits: Semaphore::new(IN_FLIGHT),
             versions: Mutex::default(),
         }
@@ -212,11 +270,14 @@ impl Target {
         let Some(mut copy) = objects::copied_slice(self.who, source) else { return };
         let name = copy.metadata.name.clone().unwrap_or_default();
         copy.metadata.resource_version = self.version(&name);
-        let made = if copy.metadata.resource_version.is_some() {
-            self.send(self.slices.replace(&name, &PostParams::default(), &copy)).await
-        } else {
-            self.send(self.slices.create(&PostParams::default(), &copy)).await
+        let Ok(body) = serde_json::to_vec(&copy) else { return };
+        let put = PostParams::default();
+        let request = match copy.metadata.resource_version {
+            Some(_) => self.slices.replace(&name, &put, body),
+            None => self.slices.create(&put, body),
         };
+        let Ok(request) = request else { return };
+        let made = self.send(self.client.request::<Made>(request)).await;
         if let Some(version) = made.and_then(|made| made.metadata.resource_version) {
             self.versions.lock().unwrap_or_else(PoisonError::into_inner).insert(name, version);
         }
@@ -251,7 +312,7 @@ fn job(jobs: &Arc<AtomicUsize>, work: impl Future<Output = ()> + Send + 'static)
 /// Everything of a kind, and its changes.
 pub(crate) fn watch<K>(api: Api<K>) -> impl Stream<Item = watcher::Event<K>>
 where
-    K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     watcher(api, watcher::Config::default()).default_backoff().filter_map(async |event| event.ok())
 }

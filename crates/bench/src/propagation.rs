@@ -73,15 +73,17 @@ async fn measured(
 ) -> Result<Report, Error> {
     // Everybody has clients, and so connections, of their own.
     let source = environment.source.client().await?;
-    let floor_clients = connect(clusters).await?.into_iter().map(|member| member.client).collect();
     let watched = clusters.first().unwrap_or(&environment.source);
     let plays = |who| options.subjects.contains(&who);
     let mut stage = Stage {
         network: options.network,
         eyes: Eyes::on(&watched.client().await?).await?,
-        floor: plays(Who::Floor).then(|| Floor::start(&source, floor_clients)),
+        floor: match plays(Who::Floor) {
+            true => Some(Floor::start(&environment.source, &environment.importers).await?),
+            false => None,
+        },
         _copier: match plays(Who::Copier) {
-            true => Some(Copier::start(&source, watched.client().await?)),
+            true => Some(Copier::start(&environment.source, watched).await?),
             false => None,
         },
         members: connect(clusters).await?,
