@@ -92,9 +92,9 @@ impl Copier {
 async fn copy(slices: impl Stream<Item = watcher::Event<EndpointSlice>>, target: Arc<Target>) {
     let mut slices = std::pin::pin!(slices);
     while let Some(event) = slices.next().await {
-        let Some((_, slice, gone)) = of_role(event, Who::Copier, SOURCE) else { continue };
+        let Some((service, slice, gone)) = of_role(event, Who::Copier, SOURCE) else { continue };
         if gone {
-            target.forget(&slice);
+            target.forget(&service);
         } else {
             let target = Arc::clone(&target);
             tokio::spawn(async move { target.hold(&slice).await });
@@ -189,9 +189,7 @@ impl State {
             return self.begin(name);
         }
         known.begun = false;
-        if let Some(slice) = &known.slice {
-            self.remote.iter().chain([&self.own]).for_each(|target| target.forget(slice));
-        }
+        self.remote.iter().chain([&self.own]).for_each(|target| target.forget(name));
     }
 
     /// The cold sync of one service, once its slice and its export are known.
@@ -287,10 +285,9 @@ impl Target {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    fn forget(&self, source: &EndpointSlice) {
-        let copy = objects::copied_slice(self.who, source).and_then(|copy| copy.metadata.name);
+    fn forget(&self, service: &str) {
         let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        copy.map(|name| versions.remove(&name));
+        versions.remove(&objects::copied_name(&objects::slice_name(service)));
     }
 
     /// One request of the 16. What fails is said and not repeated: whoever waits for it sees that it is missing.

@@ -35,6 +35,11 @@ pub(crate) fn slice_name(service: &str) -> String {
     format!("{service}-source")
 }
 
+/// The name that floor and copier give their copy of a source's slice.
+pub(crate) fn copied_name(slice: &str) -> String {
+    format!("copied-{slice}")
+}
+
 fn meta(who: Who, name: &str, labels: &[(&str, &str)]) -> ObjectMeta {
     let labels: BTreeMap<_, _> =
         labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -97,7 +102,7 @@ pub(crate) fn copied_slice(who: Who, source: &EndpointSlice) -> Option<EndpointS
         (label::MANAGED_BY, WRITER),
         ("bench.atoll.dev/source-cluster", "source"),
     ];
-    let metadata = meta(who, &format!("copied-{}", source.metadata.name.as_ref()?), &labels);
+    let metadata = meta(who, &copied_name(source.metadata.name.as_ref()?), &labels);
     Some(EndpointSlice { metadata, ..source.clone() })
 }
 

@@ -190,6 +190,7 @@ impl Stage {
         if have <= count {
             return Ok(());
         }
+        self.settle(who).await?; // The floor's last write may be on its way: it must not come after the deletion.
         let names: Vec<_> = (count..have).map(service_name).collect();
         let namespace = who.namespace();
         let source = &self.source;
@@ -206,7 +207,7 @@ impl Stage {
         if who == Who::Ours {
             self.settle(who).await?;
         } else {
-            let copies: Vec<_> = sources.iter().map(|name| format!("copied-{name}")).collect();
+            let copies: Vec<_> = sources.iter().map(|name| objects::copied_name(name)).collect();
             for Member { client, .. } in &self.members {
                 delete::<EndpointSlice>(client, namespace, copies.clone()).await?;
                 delete::<ServiceImport>(client, namespace, names.clone()).await?;
