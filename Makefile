@@ -1,6 +1,6 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help test lint lab-up lab-down bench conformance
+.PHONY: help test lint lab-up lab-down bench bench-start conformance
 
 N ?= 3
 NAME ?= default
@@ -23,7 +23,11 @@ lab-down: ## Take the lab away, whatever state it is in (NAME=default)
 	@$(CARGO) build --quiet --workspace --bin lab
 	@target/debug/lab down --name $(NAME)
 
-bench: ## Measure how long clusters take to start, whole and API-only
+bench: ## Measure how fast changes propagate, against a floor in the same run (BENCH="--quick -o json")
+	@$(CARGO) build --quiet --workspace --release --bins
+	@target/release/lab bench propagation $(BENCH)
+
+bench-start: ## Measure how long clusters take to start, whole and API-only
 	@$(CARGO) build --quiet --workspace --release --bin lab
 	@target/release/lab bench
 

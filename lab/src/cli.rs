@@ -3,6 +3,7 @@
 mod bench;
 mod conformance;
 mod output;
+mod propagation;
 mod up;
 
 use anyhow::{Context, bail};
@@ -92,8 +93,10 @@ enum Command {
         /// The folder.
         folder: PathBuf,
     },
-    /// Measure how long clusters take to start and to go.
-    #[command(after_help = "Examples:\n  lab bench\n  lab bench --rounds 10 -o json")]
+    /// Measure how long clusters take to start and to go, or how fast changes propagate.
+    #[command(
+        after_help = "Examples:\n  lab bench\n  lab bench --rounds 10 -o json\n  lab bench propagation --quick"
+    )]
     Bench(bench::Bench),
     /// Run a compiled official MCS suite on two fresh clusters with the product on them.
     #[command(after_help = "Example:\n  lab conformance --suite ./conformance.test -- --ginkgo.v")]

@@ -1,13 +1,17 @@
-//! `lab bench`: how long clusters take to start.
+//! `lab bench`: how long clusters take to start; and, as a command of its own, how fast changes propagate.
 
 use super::output::Format;
-use clap::Args;
+use super::propagation::Propagation;
+use clap::{Args, Subcommand};
 use lab::{Lab, Progress, Spec};
 use serde::Serialize;
 use std::time::Instant;
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Bench {
+    #[command(subcommand)]
+    what: Option<What>,
     /// How many times each.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -17,6 +21,17 @@ pub(super) struct Bench {
     /// How to print the result.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Measure how fast changes propagate, against a floor of the same writes, on two API-only clusters.
+    #[command(after_help = "Examples:
+  lab bench propagation
+  lab bench propagation --quick
+  lab bench propagation --only idle,burst --burst 200 -o json
+  lab bench propagation --floor-only         what this machine can do, without the product")]
+    Propagation(Propagation),
 }
 
 #[derive(Serialize)]
@@ -30,6 +45,9 @@ pub(super) struct Result {
 impl Bench {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         super::possible()?;
+        if let Some(What::Propagation(propagation)) = self.what {
+            return Box::pin(propagation.run()).await;
+        }
         lab::install(&lab::cache_root(), &Progress::to_stderr())?;
         let name = format!("bench-{}", std::process::id());
         let mut results = Vec::new();

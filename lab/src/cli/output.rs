@@ -94,6 +94,10 @@ impl Format {
         self.print_as(results, |results| results.iter().map(super::bench::Result::text).collect())
     }
 
+    pub(super) fn print_propagation(self, report: &atoll_bench::Report) -> anyhow::Result<()> {
+        self.print_as(report, ToString::to_string)
+    }
+
     fn print_as<T: Serialize + ?Sized>(
         self,
         value: &T,

@@ -1,0 +1,189 @@
+//! The report as a table for people: no colour, the same in a pipe.
+
+use std::fmt::{Display, Formatter, Result};
+
+use super::{Ending, Report, Restart, Row};
+use crate::options::Who;
+use crate::stats::Summary;
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        writeln!(f, "From {} to {}, milliseconds", self.source, self.importers.join(", "))?;
+        writeln!(f)?;
+        writeln!(
+            f,
+            "{:<22} {:>17}   {:>17}   {:>17}   {:>19}",
+            "", "ours", "floor", "copier", "ours / floor"
+        )?;
+        write!(f, "{:<22}", "scenario")?;
+        for _ in Who::ALL {
+            write!(f, " {:>8} {:>8}  ", "p50", "p99")?;
+        }
+        writeln!(f, " {:>6} {:>6} {:>6}", "p50", "p99", "paired")?;
+        for row in &self.rows {
+            row.times_line(f)?;
+        }
+        restarts(&self.restarts, f)?;
+        self.hub(f)?;
+        self.requests(f)
+    }
+}
+
+impl Row {
+    fn times_line(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{:<22}", self.title())?;
+        for who in Who::ALL {
+            match self.times.get(&who) {
+                Some(Summary { p50, p99, .. }) => write!(f, " {:>8} {:>8}  ", number(*p50), number(*p99))?,
+                None => write!(f, " {:>8} {:>8}  ", "-", "-")?,
+            }
+        }
+        match self.ratio {
+            Some(ratio) => {
+                writeln!(f, " {:>6.2} {:>6.2} {:>6.2}", ratio.p50, ratio.p99, ratio.paired)
+            }
+            None => writeln!(f, " {:>6} {:>6} {:>6}", "-", "-", "-"),
+        }
+    }
+}
+
+/// Three digits that matter.
+fn number(milliseconds: f64) -> String {
+    if milliseconds.abs() < 100.0 { format!("{milliseconds:.2}") } else { format!("{milliseconds:.0}") }
+}
+
+fn restarts(restarts: &[Restart], f: &mut Formatter<'_>) -> Result {
+    for ending in [Ending::Graceful, Ending::Kill] {
+        let these: Vec<_> = restarts.iter().filter(|restart| restart.ending == ending).collect();
+        let of = |part: fn(&Restart) -> f64| {
+            Summary::of(&these.iter().map(|restart| part(restart)).collect::<Vec<_>>())
+        };
+        let (Some(start), Some(signal)) = (of(|r| r.from_start), of(|r| r.from_signal)) else { continue };
+        let services = these.iter().map(|restart| restart.services).max().unwrap_or_default();
+        let how = match ending {
+            Ending::Graceful => "a graceful stop",
+            Ending::Kill => "SIGKILL",
+        };
+        if ending == Ending::Graceful || restarts.iter().all(|restart| restart.ending == Ending::Kill) {
+            writeln!(f, "\nFirst change after a restart with {services} services")?;
+        }
+        writeln!(
+            f,
+            "  after {how:<16} {} from the start of the new hub (longest {}), {} from the signal (longest {})",
+            number(start.p50),
+            number(start.max),
+            number(signal.p50),
+            number(signal.max),
+        )?;
+    }
+    Ok(())
+}
+
+impl Report {
+    fn hub(&self, f: &mut Formatter<'_>) -> Result {
+        let rows: Vec<_> = self.rows.iter().filter_map(|row| Some((row, row.hub?))).collect();
+        if !rows.is_empty() {
+            writeln!(
+                f,
+                "\n{:<22} {:>8} {:>8} {:>8}",
+                "The hub, at the end of", "RSS MB", "peak MB", "CPU s"
+            )?;
+        }
+        for (row, hub) in rows {
+            let title = row.title();
+            writeln!(f, "{title:<22} {:>8.1} {:>8.1} {:>8.2}", hub.rss_mb, hub.peak_mb, hub.cpu_seconds)?;
+        }
+        Ok(())
+    }
+
+    fn requests(&self, f: &mut Formatter<'_>) -> Result {
+        if self.rows.iter().any(|row| !row.requests.is_empty()) {
+            writeln!(f, "\n{:<22} {:<12} {:>10}  in all", "Requests", "cluster", "per change")?;
+        }
+        for row in &self.rows {
+            for counted in &row.requests {
+                let all: Vec<_> =
+                    counted.about_services.iter().map(|(what, count)| format!("{count} {what}")).collect();
+                let (title, cluster) = (row.title(), &counted.cluster);
+                writeln!(f, "{title:<22} {cluster:<12} {:>10.2}  {}", counted.per_change, all.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::options::Scenario;
+    use crate::requests::Counted;
+    use crate::usage::Usage;
+
+    fn report() -> Report {
+        let series = |ours: &[f64], floor: &[f64], copier: &[f64]| {
+            BTreeMap::from([
+                (Who::Ours, ours.to_vec()),
+                (Who::Floor, floor.to_vec()),
+                (Who::Copier, copier.to_vec()),
+            ])
+        };
+        let mut idle =
+            Row::new(Scenario::Idle, 8, series(&[3.0, 4.5, 6.0], &[2.5, 3.0, 5.0], &[2.0, 2.1, 2.2]));
+        idle.hub = Some(Usage { rss_mb: 31.25, peak_mb: 40.0, cpu_seconds: 1.5 });
+        idle.requests = vec![Counted {
+            cluster: "member2".to_owned(),
+            per_change: 1.0,
+            about_services: BTreeMap::from([("update endpointslices".to_owned(), 3)]),
+            elsewhere: BTreeMap::new(),
+        }];
+        let floor_only = Row::new(Scenario::Burst, 200, BTreeMap::from([(Who::Floor, vec![412.0, 398.0])]));
+        let restart = |ending, from_start| Restart {
+            ending,
+            services: 200,
+            from_start,
+            from_signal: from_start + 50.0,
+        };
+        Report {
+            source: "member1".to_owned(),
+            importers: vec!["member2".to_owned()],
+            rows: vec![idle, floor_only],
+            restarts: vec![
+                restart(Ending::Graceful, 700.0),
+                restart(Ending::Graceful, 900.0),
+                restart(Ending::Kill, 800.0),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_person_reads_a_table() {
+        let want = "\
+From member1 to member2, milliseconds
+
+                                    ours               floor              copier          ours / floor
+scenario                    p50      p99        p50      p99        p50      p99      p50    p99 paired
+change, idle               4.50     6.00       3.00     5.00       2.10     2.20     1.50   1.20   1.20
+burst of 200                  -        -        398      412          -        -        -      -      -
+
+First change after a restart with 200 services
+  after a graceful stop  700 from the start of the new hub (longest 900), 750 from the signal (longest 950)
+  after SIGKILL          800 from the start of the new hub (longest 800), 850 from the signal (longest 850)
+
+The hub, at the end of   RSS MB  peak MB    CPU s
+change, idle               31.2     40.0     1.50
+
+Requests               cluster      per change  in all
+change, idle           member2            1.00  3 update endpointslices
+";
+        assert_eq!(report().to_string(), want);
+    }
+
+    #[test]
+    fn a_program_reads_it_back() {
+        let text = serde_json::to_string(&report()).unwrap();
+        assert!(text.contains(r#""ours":[3.0,4.5,6.0]"#) && text.contains(r#""fromSignal":750.0"#), "{text}");
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report());
+    }
+}

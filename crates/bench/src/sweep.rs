@@ -1,0 +1,100 @@
+//! Namespaces of the benchmark's own, and taking away everything that it made.
+
+use std::fmt::Debug;
+
+use atoll_api::types::{ServiceExport, ServiceImport};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Namespace, Service, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use crate::error::{Doing, Error};
+use crate::objects::SERVICE;
+use crate::options::Who;
+use crate::stage::{Member, in_flight};
+
+/// On the benchmark's namespaces.
+const OWN: &str = "bench.atoll.dev/namespace";
+
+/// Makes sure that `member` has the namespaces, and that they are ours to fill.
+pub(crate) async fn namespaces(member: &Member, subjects: &[Who]) -> Result<(), Error> {
+    let api: Api<Namespace> = Api::all(member.client.clone());
+    for who in subjects {
+        let namespace = who.namespace();
+        let doing = || format!("make namespace `{namespace}` in {}", member.name);
+        match api.get_opt(namespace).await.doing(doing)? {
+            Some(found) if found.labels().contains_key(OWN) => {}
+            Some(_) => return Err(Error::NamespaceTaken { cluster: member.name.clone(), namespace }),
+            None => {
+                let metadata = ObjectMeta {
+                    name: Some(namespace.to_owned()),
+                    labels: Some([(OWN.to_owned(), "true".to_owned())].into()),
+                    ..ObjectMeta::default()
+                };
+                let made = Namespace { metadata, ..Namespace::default() };
+                api.create(&PostParams::default(), &made).await.doing(doing)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes away what an earlier run, or this one, left in `member`. The product takes away its own when exports go.
+pub(crate) async fn sweep(member: &Member, subjects: &[Who]) -> Result<(), Error> {
+    let client = &member.client;
+    for who in subjects {
+        let namespace = who.namespace();
+        if *who == Who::Ours {
+            delete::<ServiceExport>(client, namespace, names::<ServiceExport>(client, namespace).await?)
+                .await?;
+        }
+        delete::<ServiceImport>(client, namespace, names::<ServiceImport>(client, namespace).await?).await?;
+        delete::<EndpointSlice>(client, namespace, names::<EndpointSlice>(client, namespace).await?).await?;
+        delete::<Service>(client, namespace, names::<Service>(client, namespace).await?).await?;
+    }
+    Ok(())
+}
+
+/// Takes the namespaces away where somebody finishes that: in a cluster without controllers they would be going for ever.
+pub(crate) async fn drop_namespaces(member: &Member, subjects: &[Who]) -> Result<(), Error> {
+    let api: Api<Namespace> = Api::all(member.client.clone());
+    for who in subjects {
+        let namespace = who.namespace();
+        let accounts: Api<ServiceAccount> = Api::namespaced(member.client.clone(), namespace);
+        let doing = || format!("delete namespace `{namespace}` in {}", member.name);
+        if accounts.get_opt("default").await.doing(doing)?.is_some() {
+            api.delete(namespace, &DeleteParams::default()).await.doing(doing)?;
+        }
+    }
+    Ok(())
+}
+
+async fn names<K>(client: &kube::Client, namespace: &str) -> Result<Vec<String>, Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    let list = api.list_metadata(&ListParams::default().labels(SERVICE)).await;
+    let list = list.doing(|| format!("list {} in `{namespace}`", K::plural(&())))?;
+    Ok(list.items.iter().map(ResourceExt::name_any).collect())
+}
+
+/// Deletes objects by name; one that is gone already is as good.
+pub(crate) async fn delete<K>(client: &kube::Client, namespace: &str, names: Vec<String>) -> Result<(), Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let api: &Api<K> = &Api::namespaced(client.clone(), namespace);
+    let background = &DeleteParams::default();
+    in_flight(&names, |name| async move {
+        match api.delete(name, background).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(error),
+        }
+    })
+    .await
+    .doing(|| format!("delete {} in `{namespace}`", K::plural(&())))
+}
