@@ -32,5 +32,5 @@ bench-start: ## Measure how long clusters take to start, whole and API-only
 	@target/release/lab bench
 
 conformance: ## Run a compiled official MCS suite on two lab clusters: make conformance SUITE=path/to/suite
-	@$(CARGO) build --quiet --workspace --bin lab
+	@$(CARGO) build --quiet --workspace --bins
 	@target/debug/lab conformance --suite "$(SUITE)"
