@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let arguments = cli::Arguments::parse();
     match commands::run(arguments).await {

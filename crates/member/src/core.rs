@@ -43,6 +43,9 @@ use self::sync::Gate;
 use crate::Identity;
 use crate::report::{Assignment, Problem, Report};
 
+/// How long a cluster's own slices wait for the remote consumers' writes: those are first, and API servers on one machine or
+/// one disk are in each other's way.
+const OWN_LAST: Duration = Duration::from_millis(5);
 /// How often the same problem is told.
 const REMIND: Duration = Duration::from_secs(300);
 /// How many problems are kept apart. A member must not fill the hub's memory with them.
@@ -118,7 +121,7 @@ impl Core {
             Event::Listed(kind) => self.listed(kind),
             Event::Seen(seen) => self.see(seen),
             Event::Gone(gone) => self.gone(&gone),
-            Event::Assigned(assignment) => self.assigned(assignment),
+            Event::Assigned(assignment) => self.assigned(assignment, now),
             Event::Wrote(target, answer) => self.wrote(target, answer, now),
             Event::Read(target, answer) => self.read(target, answer, now),
             Event::Permitted(permitted) => self.permitted = permitted,
@@ -166,7 +169,7 @@ impl Core {
         }
     }
 
-    fn assigned(&mut self, Assignment { plan, touched }: Assignment) {
+    fn assigned(&mut self, Assignment { plan, touched }: Assignment, now: Now) {
         let key = plan.service.clone();
         self.told.remove(&key);
         let before = self.plans.insert(key.clone(), Arc::clone(&plan));
@@ -178,7 +181,12 @@ impl Core {
                     for plan in [&plan, &before] {
                         let import = wanted::import_plan(Some(plan), me);
                         for name in wanted::names_of(import, source, original) {
-                            self.queue.add(Target::Slice(key.clone(), name));
+                            let target = Target::Slice(key.clone(), name);
+                            if source == me {
+                                self.queue.soon(target, OWN_LAST, now.instant);
+                            } else {
+                                self.queue.add(target);
+                            }
                         }
                     }
                 }

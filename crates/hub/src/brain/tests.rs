@@ -211,8 +211,8 @@ fn propagation_is_measured_from_the_change_to_each_write() {
         let slice = Some((id("paris"), name("web-1")));
         Report::Wrote(Written {
             service: web(),
-            kind: "EndpointSlice",
-            verb: "update",
+            kind: atoll_member::report::Kind::Slice,
+            verb: atoll_member::report::Verb::Update,
             slice,
             at: hub.at(at).instant,
         })

@@ -107,7 +107,8 @@ impl Core {
         let Some(service) = service else {
             // Made anew after somebody deleted it: ask for the addresses that its users know.
             let known = held.and_then(|held| held.import.as_ref()).map(|import| &import.ips[..]);
-            let wish = !body.headless && self.unwished.get(key).is_none_or(|refused| *refused < super::outcome::WISHES);
+            let wish = !body.headless
+                && self.unwished.get(key).is_none_or(|refused| *refused < super::outcome::WISHES);
             let ips = known.filter(|_| wish).map(|ips| wanted::in_order(ips, &body.families));
             return Send(Request::Service { ips: ips.unwrap_or_default(), body, onto: None }, Some(print));
         };

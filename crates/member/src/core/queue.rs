@@ -88,6 +88,15 @@ impl Queue {
         self.asleep.insert((at, target));
     }
 
+    /// Looks at the target after `delay`, unless it is to be looked at sooner anyway.
+    pub fn soon(&mut self, target: Target, delay: Duration, now: Instant) {
+        if self.place.contains_key(&target) || self.wakes.contains_key(&target) {
+            return;
+        }
+        self.wakes.insert(target.clone(), now + delay);
+        self.asleep.insert((now + delay, target));
+    }
+
     /// Wakes those whose time has come.
     pub fn wake(&mut self, now: Instant) {
         while let Some((at, target)) = self.asleep.first().cloned() {
