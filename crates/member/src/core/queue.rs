@@ -169,6 +169,19 @@ mod tests {
     }
 
     #[test]
+    fn what_may_wait_is_not_put_off_by_more_of_the_same() {
+        let mut queue = Queue::default();
+        let [target, ..] = targets();
+        let start = Instant::now();
+        let delay = Duration::from_millis(5);
+        queue.soon(target.clone(), delay, start);
+        queue.soon(target.clone(), delay, start + Duration::from_millis(4));
+        assert_eq!(queue.next_wake(), Some(start + delay));
+        queue.wake(start + delay);
+        assert_eq!(queue.next(|_, _| false), Some(target));
+    }
+
+    #[test]
     fn no_more_than_sixteen_fly() {
         let mut queue = Queue::default();
         for n in 0..40 {
