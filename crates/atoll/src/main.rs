@@ -18,7 +18,7 @@ use clap::Parser;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let arguments = cli::Arguments::parse();
-    match commands::run(arguments).await {
+    match Box::pin(commands::run(arguments)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let (text, code) = failure::render(&error);

@@ -7,7 +7,7 @@
 //!   └──────────── shell: sockets, clock ─────────┘└─ cache, sync gate, ownership, diff, queue ─┘
 //! ```
 //!
-//! Start at [`spawn`]; the decisions are in [`core`](crate::core), which knows no socket and no clock. Nothing is deleted
+//! Start at [`spawn`]; the decisions are in [`crate::core`], which knows no socket and no clock. Nothing is deleted
 //! before every kind has been listed, nothing is touched that does not carry our hub's label, and nothing is written
 //! without the [`Permit`]. [`enter`] and [`leave`] are for joining and leaving.
 
