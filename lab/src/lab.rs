@@ -205,13 +205,6 @@ impl Lab {
     /// Takes everything down and says what went wrong on the way, if anything.
     pub fn down(mut self) -> Result<()> {
         self.owned = false;
-        self.close()
-    }
-
-    fn close(&self) -> Result<()> {
-        for place in self.places() {
-            place.close()?;
-        }
         sweep(&self.layout).map(drop)
     }
 }
@@ -219,7 +212,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if self.owned
-            && let Err(error) = self.close()
+            && let Err(error) = sweep(&self.layout)
         {
             say(&format!("could not take `{}` down: {error}", self.record.spec.name));
         }

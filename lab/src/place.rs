@@ -149,11 +149,6 @@ impl Place {
     pub(crate) fn shell(&self, script: &str) -> Result<String> {
         stdout_of(self.command("sh").args(["-ec", script]))
     }
-
-    /// Ends every process inside; the kernel does the rest.
-    pub(crate) fn close(&self) -> Result<()> {
-        self.first.kill()
-    }
 }
 
 fn open_log(dir: &Path, name: &str) -> Result<std::fs::File> {

@@ -17,6 +17,8 @@ pub(crate) fn sweep(layout: &Layout) -> Result<bool> {
     let dir = layout.dir();
     refuse_what_is_no_lab(layout)?;
     let mut found = dir.exists();
+    // Everything marked at once, inside and outside the places: a place goes only when the programs that put
+    // others into it have collected those, and one of them may be stopped.
     // Ending a place's first process ends what the mark does not reach: containers have an environment of
     // their own. The mark finds first processes too, so ending all that is marked is enough.
     let deadline = Instant::now() + Duration::from_secs(20);
