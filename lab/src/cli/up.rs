@@ -18,6 +18,9 @@ pub(super) struct Up {
     /// etcd and kube-apiserver only: no nodes, no pods.
     #[arg(long)]
     api_only: bool,
+    /// Give the cluster of this number the API of the oldest Kubernetes that is supported; needs --api-only.
+    #[arg(long, value_name = "NUMBER")]
+    oldest: Vec<u8>,
     /// A host outside all clusters, on the same network; may be given more than once.
     #[arg(long = "bystander", value_name = "NAME")]
     bystanders: Vec<String>,
@@ -41,6 +44,7 @@ impl Up {
             bystanders: self.bystanders,
             fsync: self.fsync,
             audit: true,
+            oldest: self.oldest,
         };
         spec.check()?;
         possible()?;

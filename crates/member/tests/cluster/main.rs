@@ -3,12 +3,15 @@
 //! One process owns the clusters, starts them when the first test needs them and takes them down at the end.
 //! Where real clusters can't run it says SKIPPED and why; with `CI=true` that is a failure.
 
-mod harness;
 mod hub;
 mod stories;
 
+use lab::suite::{Suite, evidence_root, name};
+
 fn main() -> std::process::ExitCode {
-    let mut suite = harness::Suite::new();
+    let spec = lab::Spec::api_only(&name("member"), 2);
+    let evidence = evidence_root(env!("CARGO_TARGET_TMPDIR"));
+    let mut suite = Suite::new("member", spec, evidence).expect("a runtime can be made");
     stories::tests(&mut suite);
     suite.run()
 }

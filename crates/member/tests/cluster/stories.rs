@@ -13,8 +13,10 @@ use lab::audit::Recorder;
 use lab::{Deadline, Lab, until};
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Suite};
 use crate::hub::{self, Hub};
+use lab::suite::Suite;
+
+type Outcome = anyhow::Result<()>;
 
 pub(crate) fn tests(suite: &mut Suite) {
     suite.test("an_export_appears_elsewhere_and_goes_with_its_export", appears_and_goes);
