@@ -8,6 +8,8 @@ use atoll_engine::names::{ClusterId, ServiceKey, ServiceName, SliceName};
 use atoll_engine::network::Family;
 use atoll_engine::time::Time;
 
+use litemap::LiteMap;
+
 use super::event::{OwnImport, OwnService, OwnSlice, SeenExport};
 use super::object::{Attached, ConditionBody, Kind, ObjectName, Print, Printer, PropertyName, Version};
 use super::sync::Epoch;
@@ -32,11 +34,11 @@ pub struct Cache {
 #[derive(Debug, Default)]
 pub struct Held {
     /// Derived Services; more than one while a name changes.
-    pub services: BTreeMap<ServiceName, HeldService>,
+    pub services: LiteMap<ServiceName, HeldService>,
     /// The ServiceImport.
     pub import: Option<HeldImport>,
     /// The slices.
-    pub slices: BTreeMap<SliceName, HeldSlice>,
+    pub slices: LiteMap<SliceName, HeldSlice>,
 }
 
 impl Held {

@@ -35,7 +35,7 @@ impl Core {
             Seen::Slice(namespace, name, of, fact) => {
                 let epoch = self.gate.epoch(Kind::Slice);
                 self.foreign_slice(&namespace, &name, epoch);
-                self.facts.slice((namespace, name), of, fact, epoch, &mut tell);
+                self.facts.slice((namespace, name), of, fact.into(), epoch, &mut tell);
             }
             Seen::OtherSlice(namespace, name) => {
                 self.foreign_slice(&namespace, &name, self.gate.epoch(Kind::Slice));

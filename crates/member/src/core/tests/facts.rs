@@ -40,7 +40,7 @@ fn a_service_and_its_slices_become_facts_when_an_export_appears() {
         changes(&mut cluster),
         [
             Change::Service(web(), Some(service(false))),
-            Change::Slice(web(), name(), Some(slice("10.0.0.1"))),
+            Change::Slice(web(), name(), Some(slice("10.0.0.1").into())),
             Change::Export(web(), Some(export())),
         ]
     );
