@@ -158,6 +158,7 @@ async fn withdrawn(lab: &Lab, _: &Set) -> Outcome {
     for name in ["goes", "stays"] {
         endpoints_are(elsewhere, "lost", name, "IPv4", 1).await?;
     }
+    let recorder = Recorder::of(elsewhere)?;
     let stopped = source.stop(Component::ApiServer)?;
     ensure!(source.client().await?.apiserver_version().await.is_err(), "the fault bites");
     marked_stale(elsewhere, "lost", "stays", "member2", true).await?;
@@ -170,7 +171,13 @@ async fn withdrawn(lab: &Lab, _: &Set) -> Outcome {
     for name in ["goes", "stays"] {
         endpoints_are(elsewhere, "lost", name, "IPv4", 1).await?;
     }
+    marked_stale(elsewhere, "lost", "stays", "member2", false).await?;
     ensure!(addresses(elsewhere, "lost", "goes").await? == address, "it has another address now");
+    let deleted = deletes(&recorder, "lost").await?;
+    let withdrawn = |recorded: &Recorded| {
+        recorded.request.resource == "endpointslices" && recorded.request.name.contains("-goes-")
+    };
+    ensure!(deleted.len() == 2 && deleted.iter().all(withdrawn), "{deleted:?}");
     for name in ["goes", "stays"] {
         unexport(source, "lost", name).await?;
     }

@@ -115,6 +115,17 @@ pub struct HeldImport {
     pub since: Vec<Since>,
 }
 
+/// How what was seen compares with what was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// It has changed.
+    News,
+    /// It is what it was.
+    Same,
+    /// We know a later state: the answer to a write has overtaken a list or a watch.
+    Older,
+}
+
 /// Since when a condition has its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Since(pub Arc<str>, pub Option<bool>, pub Time);
@@ -196,16 +207,19 @@ impl Cache {
         news
     }
 
-    /// A ServiceExport was seen; false if we know better.
-    pub fn export(&mut self, seen: &SeenExport, epoch: Epoch) -> bool {
+    /// A ServiceExport was seen.
+    pub fn export(&mut self, seen: &SeenExport, epoch: Epoch) -> Sight {
         let print = self.printer.print(Some(&seen.conditions));
         let before = self.exports.get(&seen.key).map(|held| &held.copy);
         let Some((copy, news)) = Copy::newer(before, seen.version.clone(), print, epoch) else {
-            return false;
+            if let Some(held) = self.exports.get_mut(&seen.key) {
+                held.copy.epoch = epoch;
+            }
+            return Sight::Older;
         };
         let since = since(&seen.conditions);
         self.exports.insert(seen.key.clone(), HeldExport { copy, since });
-        news
+        if news { Sight::News } else { Sight::Same }
     }
 
     /// Forgets a service of which nothing is held.

@@ -104,6 +104,13 @@ impl Facts {
         }
     }
 
+    /// A ServiceExport that is known was seen again.
+    pub fn still_exported(&mut self, key: &ServiceKey, epoch: Epoch) {
+        if let Some((_, seen)) = self.exports.get_mut(key) {
+            *seen = epoch;
+        }
+    }
+
     /// A namespace is gone.
     pub fn no_namespace(&mut self, name: &Namespace, tell: &mut Vec<Change>) {
         if self.namespaces.remove(name).is_some() {
