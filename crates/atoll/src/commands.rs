@@ -3,6 +3,7 @@
 pub(crate) mod clusters;
 pub(crate) mod completion;
 pub(crate) mod crds;
+pub(crate) mod dns;
 pub(crate) mod hub;
 pub(crate) mod join;
 pub(crate) mod unjoin;
@@ -16,6 +17,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Join(join) => join.run().await,
         Command::Unjoin(unjoin) => unjoin.run().await,
         Command::Clusters(clusters) => clusters.run().await,
+        Command::Dns(dns) => dns.run().await,
         Command::Crds(crds) => crds.run(),
         Command::Completion(completion) => completion.run(),
     }

@@ -7,6 +7,8 @@ use atoll_hub::HubError;
 use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::join::JoinError;
 use atoll_hub::unjoin::UnjoinError;
+use dns_server::ServerError;
+use dns_server::setup::SetupError;
 
 /// Asked wrongly; clap uses the same code.
 const USAGE: u8 = 2;
@@ -53,6 +55,22 @@ impl Failure {
     pub(crate) fn hub(what: &str, why: &str) -> Self {
         let hint = "check --kubeconfig and --context, and that the API can be reached from here".to_owned();
         Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false }
+    }
+
+    pub(crate) fn dns(error: &ServerError) -> Self {
+        let why = chain(std::error::Error::source(error));
+        Self { what: format!("cannot answer: {error}"), why, hint: error.hint(), usage: false }
+    }
+
+    pub(crate) fn setup(doing: &str, error: &SetupError) -> Self {
+        let why = match error {
+            SetupError::Api { source, .. } => Some(connect::why(source)),
+            SetupError::NoCorefile { .. }
+            | SetupError::NoServers(_)
+            | SetupError::ServedByOthers(_)
+            | SetupError::Raced => None,
+        };
+        Self { what: format!("cannot {doing}: {error}"), why, hint: error.hint(), usage: false }
     }
 
     fn connect(error: &ConnectError) -> Self {
