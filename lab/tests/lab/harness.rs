@@ -2,8 +2,10 @@
 
 use anyhow::Context;
 use lab::clusterset::{Atoll, beside};
-use lab::{Lab, Process, Progress, Spec, requirements};
+use lab::naming::Resolver;
+use lab::{Cluster, Lab, Process, Progress, Spec, requirements};
 use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,18 +26,34 @@ struct Shared {
     lab: OnceCell<Lab>,
     /// The product on those clusters; started when the first test needs it.
     set: OnceCell<Set>,
+    /// Names of the clusterset are answered; from when the first test needs it.
+    names: OnceCell<()>,
 }
 
 /// The product on the shared clusters.
 pub(crate) struct Set {
     pub(crate) atoll: Atoll,
     hub: Mutex<Process>,
+    /// `atoll dns` by the number of its cluster.
+    dns: Mutex<BTreeMap<u32, Process>>,
 }
 
 impl Set {
     /// The hub's process.
     pub(crate) fn hub(&self) -> Process {
         *self.hub.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends `atoll dns` of `cluster` and starts it again.
+    pub(crate) async fn restart_dns(&self, cluster: &Cluster) -> lab::Result<()> {
+        let number = cluster.addresses().number.into();
+        let before = self.dns.lock().unwrap_or_else(PoisonError::into_inner).get(&number).copied();
+        if let Some(before) = before {
+            before.kill()?;
+        }
+        let process = self.atoll.restart_dns(cluster).await?;
+        self.dns.lock().unwrap_or_else(PoisonError::into_inner).insert(number, process);
+        Ok(())
     }
 
     /// Starts a hub again, after one was ended.
@@ -50,7 +68,12 @@ impl Suite {
     pub(crate) fn new() -> Self {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
         Self {
-            shared: Arc::new(Shared { runtime, lab: OnceCell::new(), set: OnceCell::new() }),
+            shared: Arc::new(Shared {
+                runtime,
+                lab: OnceCell::new(),
+                set: OnceCell::new(),
+                names: OnceCell::new(),
+            }),
             trials: Vec::new(),
         }
     }
@@ -98,6 +121,20 @@ impl Suite {
     ) {
         let shared = self.shared.clone();
         self.test(name, async move |lab| body(lab, shared.set(lab).await?).await);
+    }
+
+    /// As [`Suite::hub_test`], with `atoll dns` in every cluster and CoreDNS leading to it.
+    pub(crate) fn dns_test(
+        &mut self,
+        name: &'static str,
+        body: impl AsyncFn(&Lab, &Set) -> Outcome + Send + 'static,
+    ) {
+        let shared = self.shared.clone();
+        self.test(name, async move |lab| {
+            let set = shared.set(lab).await?;
+            shared.names(lab, set).await?;
+            body(lab, set).await
+        });
     }
 
     /// A test that starts what it needs itself.
@@ -151,9 +188,19 @@ impl Shared {
         let binary = beside(std::path::Path::new(env!("CARGO_BIN_EXE_lab")));
         let start = async || {
             let (atoll, hub) = lab.clusterset(&binary).await?;
-            Ok::<_, lab::Error>(Set { atoll, hub: Mutex::new(hub) })
+            Ok::<_, lab::Error>(Set { atoll, hub: Mutex::new(hub), dns: Mutex::default() })
         };
         self.set.get_or_try_init(start).await.context("the hub did not start")
+    }
+
+    async fn names(&self, lab: &Lab, set: &Set) -> anyhow::Result<()> {
+        let start = async || {
+            let servers = lab.clusterset_names(&set.atoll, Resolver::Atoll).await?;
+            *set.dns.lock().unwrap_or_else(PoisonError::into_inner) = (1..).zip(servers).collect();
+            Ok::<_, lab::Error>(())
+        };
+        self.names.get_or_try_init(start).await.context("atoll dns did not start")?;
+        Ok(())
     }
 
     /// Keeps logs and objects of all clusters, and says where.
