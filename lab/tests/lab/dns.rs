@@ -187,6 +187,15 @@ async fn hostnames(lab: &Lab, _: &Set) -> Outcome {
     Ok(())
 }
 
+/// An import with an address and no ports: it can't come of a Service, but of another controller.
+fn without_ports(namespace: &str, address: &str) -> Value {
+    json!({
+        "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceImport",
+        "metadata": {"name": "foreign", "namespace": namespace},
+        "spec": {"type": "ClusterSetIP", "ports": [], "ips": [address], "ipFamilies": ["IPv4"]},
+    })
+}
+
 async fn no_ports(lab: &Lab, _: &Set) -> Outcome {
     tools(lab, "no-ports").await?;
     let one = lab.member(1);
@@ -197,14 +206,7 @@ async fn no_ports(lab: &Lab, _: &Set) -> Outcome {
     one.apply(&[deployment(one, "no-ports", "web", 1), without]).await?;
     let pods = one.pods_ready("no-ports", "app=web", 1).await?;
     export(one, "no-ports", "web").await?;
-    // An import with an address and no ports can't come of a Service, but of another controller.
-    lab.member(2)
-        .apply(&[json!({
-            "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceImport",
-            "metadata": {"name": "foreign", "namespace": "no-ports"},
-            "spec": {"type": "ClusterSetIP", "ports": [], "ips": ["10.112.200.1"], "ipFamilies": ["IPv4"]},
-        })])
-        .await?;
+    lab.member(2).apply(&[without_ports("no-ports", "10.112.200.1")]).await?;
     let name = "no-ports.svc.clusterset.local.";
     resolves(lab.member(2), "no-ports", &format!("A web.{name}"), &addresses_of(&pods[0])?[..1]).await?;
     resolves::<&str>(lab.member(2), "no-ports", &format!("SRV web.{name}"), &[]).await?;
@@ -309,9 +311,14 @@ async fn multicluster(lab: &Lab, _: &Set) -> Outcome {
         export(one, "option", name).await?;
     }
     let three = lab.member(3);
+    three.apply(&[without_ports("option", "10.113.200.1")]).await?;
+    let without_ports = "A foreign.option.svc.clusterset.local.";
+    resolves(three, "option", without_ports, &["10.113.200.1"]).await?;
     let ours = three.corefile()?;
     three.use_multicluster().await?;
     let checked = async {
+        // What it can't, as docs/dns.md says; its schema's version is what `use_multicluster` waits for.
+        resolves::<&str>(three, "option", without_ports, &[]).await?;
         let ips = addresses(three, "option", "web").await?;
         for (rtype, want) in by_family(&ips) {
             resolves(three, "option", &format!("{rtype} web.option.svc.clusterset.local."), &want).await?;
