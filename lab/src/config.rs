@@ -177,7 +177,7 @@ pub(crate) fn corefile(dir: &Path, name: &str, addresses: &ClusterAddresses) -> 
     )
 }
 
-/// A Corefile in which CoreDNS itself serves `zone`, from the cluster's ServiceImports.
+/// A Corefile in which CoreDNS itself serves `zone`, from what the cluster imports.
 pub(crate) fn with_multicluster(corefile: &str, zone: &str) -> String {
     let served = corefile.replace("kubernetes cluster.local ", &format!("kubernetes cluster.local {zone} "));
     served

@@ -98,7 +98,7 @@ impl Answerer {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Answers a packet into `out`; false: it deserves no answer.
+    /// Answers a packet into `out`; none: it deserves no answer.
     pub(crate) fn answer(
         &mut self,
         packet: &[u8],

@@ -79,7 +79,8 @@ pub(crate) async fn follow<K, E>(
         match end {
             Ok(next) => version = Some(next),
             Err(End::NobodyListens) => return,
-            Err(End::Expired) => {}
+            // Not at once: a server that forgets faster than we read must not keep us both busy.
+            Err(End::Expired) => tokio::time::sleep(FIRST_DELAY).await,
             Err(End::Failed(error, last)) => {
                 follower.lost(&error);
                 tokio::time::sleep(delay).await;

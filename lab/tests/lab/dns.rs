@@ -131,6 +131,10 @@ async fn headless(lab: &Lab, _: &Set) -> Outcome {
             resolves(cluster, "headless-dns", &format!("{rtype} {name}."), &want).await?;
         }
         resolves(cluster, "headless-dns", &format!("SRV _http._tcp.{name}."), &targets).await?;
+        // Every named port; more than a datagram holds, so that this is over TCP.
+        let both: Vec<String> =
+            targets.iter().flat_map(|target| [target.clone(), target.replacen("8080", "8081", 1)]).collect();
+        resolves(cluster, "headless-dns", &format!("SRV {name}."), &both).await?;
     }
     // One is not ready any more: it goes, and nothing else does.
     let (gone, kept) = (lab.member(2), lab.member(3));
