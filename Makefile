@@ -1,9 +1,10 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help test lint lab-up lab-down bench bench-start conformance
+.PHONY: help test lint lab-up lab-down bench bench-dns bench-start conformance
 
 N ?= 3
 NAME ?= default
+RESOLVER ?= atoll
 CARGO ?= cargo
 
 help: ## Show this help
@@ -27,10 +28,14 @@ bench: ## Measure how fast changes propagate, against a floor in the same run (B
 	@$(CARGO) build --quiet --workspace --release --bins
 	@target/release/lab bench propagation $(BENCH)
 
+bench-dns: ## Measure atoll dns beside CoreDNS's own option, by dnsperf (BENCH="--rounds 1 -o json")
+	@$(CARGO) build --quiet --workspace --release --bins
+	@target/release/lab bench dns $(BENCH)
+
 bench-start: ## Measure how long clusters take to start, whole and API-only
 	@$(CARGO) build --quiet --workspace --release --bin lab
 	@target/release/lab bench
 
-conformance: ## Run a compiled official MCS suite on two lab clusters: make conformance SUITE=path/to/suite
+conformance: ## Run a compiled official MCS suite on two lab clusters: make conformance SUITE=path/to/suite (RESOLVER=multicluster)
 	@$(CARGO) build --quiet --workspace --bins
-	@target/debug/lab conformance --suite "$(SUITE)"
+	@target/debug/lab conformance --suite "$(SUITE)" --resolver $(RESOLVER)

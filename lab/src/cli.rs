@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod dns;
 mod output;
 mod propagation;
 mod up;
@@ -101,6 +102,16 @@ enum Command {
     /// Run a compiled official MCS suite on two fresh clusters with the product on them.
     #[command(after_help = "Example:\n  lab conformance --suite ./conformance.test -- --ginkgo.v")]
     Conformance(conformance::Conformance),
+    /// Ask a name until an address is among the answers; a part of `lab bench dns`.
+    #[command(hide = true)]
+    AwaitAnswer {
+        /// The server.
+        server: String,
+        /// The name.
+        name: String,
+        /// The address.
+        address: std::net::Ipv4Addr,
+    },
     /// Install packages, build Kubernetes and make the images, and start nothing.
     Install,
     /// Print a shell completion script.
@@ -125,6 +136,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Command::Bench(bench) => bench.run().await?,
         Command::Conformance(conformance) => return conformance.run().await,
+        Command::AwaitAnswer { server, name, address } => dns::await_answer(&server, &name, address)?,
         Command::Install => {
             possible()?;
             let installed = lab::install(&lab::cache_root(), &Progress::to_stderr())?;

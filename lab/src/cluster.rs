@@ -148,6 +148,11 @@ impl Cluster {
         &self.ca
     }
 
+    /// The programs that it runs.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
     /// The components that it consists of.
     pub fn components(&self) -> &'static [Component] {
         match self.kind {

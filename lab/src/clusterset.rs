@@ -41,10 +41,34 @@ impl Atoll {
         &self.kubeconfig
     }
 
+    /// The program.
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
     /// Runs a command of the program to its end, on the host.
     pub async fn run(&self, arguments: &[&str]) -> Result<Output> {
+        self.run_with(arguments, Some(&self.kubeconfig)).await
+    }
+
+    /// As [`Atoll::must`], for a command that is about `cluster` and not about the hub.
+    pub async fn must_on(&self, cluster: &Cluster, arguments: &[&str]) -> Result<Output> {
+        let output = self.run_with(arguments, Some(&cluster.dir().join("kubeconfig"))).await?;
+        succeeded(arguments, output)
+    }
+
+    /// As [`Atoll::must`], for a command that is about no cluster.
+    pub async fn must_alone(&self, arguments: &[&str]) -> Result<Output> {
+        let output = self.run_with(arguments, None).await?;
+        succeeded(arguments, output)
+    }
+
+    async fn run_with(&self, arguments: &[&str], kubeconfig: Option<&Path>) -> Result<Output> {
         let mut command = tokio::process::Command::new(&self.binary);
-        command.args(arguments).arg("--kubeconfig").arg(&self.kubeconfig).kill_on_drop(true);
+        command.args(arguments).kill_on_drop(true);
+        if let Some(kubeconfig) = kubeconfig {
+            command.arg("--kubeconfig").arg(kubeconfig);
+        }
         let line = format!("atoll {}", arguments.join(" "));
         let limit = Duration::from_secs(120);
         let output = tokio::time::timeout(limit, command.output()).await;
@@ -56,10 +80,7 @@ impl Atoll {
     /// As [`Atoll::run`], and a bad exit status is an error.
     pub async fn must(&self, arguments: &[&str]) -> Result<Output> {
         let output = self.run(arguments).await?;
-        if output.status.success() {
-            return Ok(output);
-        }
-        Err(failure(format!("atoll {}", arguments.join(" ")), &output))
+        succeeded(arguments, output)
     }
 
     /// Joins `cluster`.
@@ -103,6 +124,13 @@ impl Atoll {
         })
         .await
     }
+}
+
+fn succeeded(arguments: &[&str], output: Output) -> Result<Output> {
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(failure(format!("atoll {}", arguments.join(" ")), &output))
 }
 
 /// Where `atoll` lies when it was built together with the program that is running.

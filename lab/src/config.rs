@@ -177,9 +177,29 @@ pub(crate) fn corefile(dir: &Path, name: &str, addresses: &ClusterAddresses) -> 
     )
 }
 
+/// A Corefile in which CoreDNS itself serves `zone`, from what the cluster imports.
+pub(crate) fn with_multicluster(corefile: &str, zone: &str) -> String {
+    let served = corefile.replace("kubernetes cluster.local ", &format!("kubernetes cluster.local {zone} "));
+    served
+        .replace("        pods insecure\n", &format!("        pods insecure\n        multicluster {zone}\n"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_multicluster_option_comes_with_its_zone() {
+        let addresses = ClusterAddresses { slot: 0, number: 1 };
+        let plain = corefile(Path::new("/lab"), "member1", &addresses);
+        let text = with_multicluster(&plain, "clusterset.local");
+        for line in [
+            "kubernetes cluster.local clusterset.local in-addr.arpa",
+            "        multicluster clusterset.local\n",
+        ] {
+            assert!(text.contains(line) && !plain.contains(line), "{line} in {text}");
+        }
+    }
 
     #[test]
     fn kube_reads_the_kubeconfig_back() {

@@ -33,6 +33,7 @@ pub mod image;
 mod install;
 mod lab;
 mod layout;
+pub mod naming;
 mod network;
 mod pki;
 mod place;

@@ -17,7 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 impl Cluster {
     /// Applies objects with kubectl, as a user would.
     pub async fn apply(&self, objects: &[Value]) -> Result<()> {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        self.apply_text(&json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()).await
+    }
+
+    /// Applies manifests with kubectl.
+    pub async fn apply_text(&self, manifests: &str) -> Result<()> {
         let doing = || "run kubectl apply".to_owned();
         let mut child = self
             .kubectl()
@@ -28,7 +32,7 @@ impl Cluster {
             .spawn()
             .doing(doing)?;
         let mut stdin = child.stdin.take().expect("stdin was piped");
-        stdin.write_all(list.to_string().as_bytes()).await.doing(doing)?;
+        stdin.write_all(manifests.as_bytes()).await.doing(doing)?;
         drop(stdin);
         let output = child.wait_with_output().await.doing(doing)?;
         if output.status.success() {

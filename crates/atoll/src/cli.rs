@@ -16,6 +16,7 @@ use crate::commands;
   atoll join paris --cluster-kubeconfig paris.yaml
   atoll clusters                                 who is a member, and how it is
   atoll unjoin paris
+  atoll dns setup                                lead this cluster's CoreDNS to `atoll dns`
   atoll crds | kubectl apply --server-side -f -
 
 Exit codes: 0 done, 1 failed, 2 asked wrongly."
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Clusters(commands::clusters::Clusters),
     /// Measure a clusterset.
     Bench(commands::bench::Bench),
+    /// Answer clusterset.local names in the cluster that this runs in.
+    Dns(commands::dns::Dns),
     /// Print the CRDs.
     Crds(commands::crds::Crds),
     /// Print a shell completion script.

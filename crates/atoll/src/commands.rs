@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod clusters;
 pub(crate) mod completion;
 pub(crate) mod crds;
+pub(crate) mod dns;
 pub(crate) mod hub;
 pub(crate) mod join;
 pub(crate) mod unjoin;
@@ -18,6 +19,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Unjoin(unjoin) => unjoin.run().await,
         Command::Clusters(clusters) => clusters.run().await,
         Command::Bench(bench) => bench.run().await,
+        Command::Dns(dns) => dns.run().await,
         Command::Crds(crds) => crds.run(),
         Command::Completion(completion) => completion.run(),
     }

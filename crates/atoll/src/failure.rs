@@ -7,6 +7,8 @@ use atoll_hub::HubError;
 use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::join::JoinError;
 use atoll_hub::unjoin::UnjoinError;
+use dns_server::ServerError;
+use dns_server::setup::SetupError;
 
 /// Asked wrongly; clap uses the same code.
 const USAGE: u8 = 2;
@@ -64,6 +66,22 @@ impl Failure {
     pub(crate) fn unreadable(error: &anyhow::Error) -> Self {
         let hint = Some("name a kubeconfig that this user can read".to_owned());
         Self { what: error.to_string(), why: chain(error.chain().nth(1)), hint, usage: true }
+    }
+
+    pub(crate) fn dns(error: &ServerError) -> Self {
+        let why = chain(std::error::Error::source(error));
+        Self { what: format!("cannot answer: {error}"), why, hint: error.hint(), usage: false }
+    }
+
+    pub(crate) fn setup(doing: &str, error: &SetupError) -> Self {
+        let why = match error {
+            SetupError::Api { source, .. } => Some(connect::why(source)),
+            SetupError::NoCorefile { .. }
+            | SetupError::NoServers(_)
+            | SetupError::ServedByOthers(_)
+            | SetupError::Raced => None,
+        };
+        Self { what: format!("cannot {doing}: {error}"), why, hint: error.hint(), usage: false }
     }
 
     fn connect(error: &ConnectError) -> Self {

@@ -1,5 +1,6 @@
 //! `lab bench`: how long clusters take to start; and, as a command of its own, how fast changes propagate.
 
+use super::dns::Dns;
 use super::output::Format;
 use super::propagation::Propagation;
 use clap::{Args, Subcommand};
@@ -32,6 +33,11 @@ enum What {
   lab bench propagation --only idle,burst --burst 200 -o json
   lab bench propagation --floor-only         what this machine can do, without the product")]
     Propagation(Propagation),
+    /// Measure `atoll dns` beside CoreDNS with its own option, on the same objects of one API, by dnsperf.
+    #[command(after_help = "Examples:
+  lab bench dns
+  lab bench dns --rounds 1 --seconds 2 --changes 20")]
+    Dns(Dns),
 }
 
 #[derive(Serialize)]
@@ -45,8 +51,10 @@ pub(super) struct Result {
 impl Bench {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         super::possible()?;
-        if let Some(What::Propagation(propagation)) = self.what {
-            return Box::pin(propagation.run()).await;
+        match self.what {
+            Some(What::Propagation(propagation)) => return Box::pin(propagation.run()).await,
+            Some(What::Dns(dns)) => return Box::pin(dns.run()).await,
+            None => {}
         }
         lab::install(&lab::cache_root(), &Progress::to_stderr())?;
         let name = format!("bench-{}", std::process::id());

@@ -1,8 +1,9 @@
 //! `lab conformance`: the official suite of the Multi-Cluster Services API, unmodified, on two fresh clusters.
 
 use anyhow::{Context, bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use lab::clusterset::beside;
+use lab::naming;
 use lab::{Lab, Progress, Spec};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,15 +13,29 @@ pub(super) struct Conformance {
     /// The compiled suite (`go test -c` of the suite's own module).
     #[arg(long, value_name = "FILE")]
     suite: PathBuf,
-    /// Where the report goes.
-    #[arg(long, value_name = "FOLDER", default_value = "docs/conformance")]
-    report: PathBuf,
+    /// Where the report goes [default: docs/conformance/RESOLVER].
+    #[arg(long, value_name = "FOLDER")]
+    report: Option<PathBuf>,
+    /// Who answers names of the clusterset.
+    #[arg(long, value_enum, default_value_t = Resolver::Atoll)]
+    resolver: Resolver,
+    /// The lab to start and take down; one of this name that is up goes first.
+    #[arg(long, default_value = "conformance")]
+    name: String,
     /// The product's binary; the one beside this program if not given.
     #[arg(long, value_name = "FILE")]
     atoll: Option<PathBuf>,
     /// Further arguments of the suite, after `--`: `--ginkgo.v`, say.
     #[arg(last = true)]
     more: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Resolver {
+    /// `atoll dns`, and CoreDNS forwards to it.
+    Atoll,
+    /// CoreDNS, with its option `multicluster`.
+    Multicluster,
 }
 
 impl Conformance {
@@ -32,11 +47,17 @@ impl Conformance {
                 self.suite.display()
             )
         })?;
-        let spec = Spec::whole("conformance", 2).with_bystander("hub");
+        let spec = Spec::whole(&self.name, 2).with_bystander("hub");
         let lab = Lab::start(&spec, &Progress::to_stderr()).await?;
         let atoll =
             self.atoll.clone().map_or_else(|| std::env::current_exe().map(|program| beside(&program)), Ok)?;
-        let (_atoll, _hub) = lab.clusterset(&atoll).await?;
+        let (resolver, folder) = match self.resolver {
+            Resolver::Atoll => (naming::Resolver::Atoll, "docs/conformance/atoll"),
+            Resolver::Multicluster => (naming::Resolver::Multicluster, "docs/conformance/multicluster"),
+        };
+        let folder = self.report.unwrap_or_else(|| folder.into());
+        let (atoll, _hub) = lab.clusterset(&atoll).await?;
+        lab.clusterset_names(&atoll, resolver).await?;
         exec_works(&lab).await?;
 
         let work = lab.layout().dir().join("report");
@@ -51,8 +72,8 @@ impl Conformance {
             .status()?;
         let report = work.join("report.yaml");
         ensure!(report.is_file(), "the suite wrote no report: it ended with {status}");
-        keep(&report, &self.report)?;
-        lab::say(&format!("the report is {}", self.report.join("report.yaml").display()));
+        keep(&report, &folder)?;
+        lab::say(&format!("the report is {}", folder.join("report.yaml").display()));
         Ok(super::code(status))
     }
 }

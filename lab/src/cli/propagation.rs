@@ -72,7 +72,7 @@ impl Propagation {
 }
 
 /// What joining would have installed.
-async fn install_crds(lab: &Lab) -> anyhow::Result<()> {
+pub(super) async fn install_crds(lab: &Lab) -> anyhow::Result<()> {
     let crds = atoll_api::crds::all();
     let crds: Vec<_> = crds.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
     for cluster in lab.clusters() {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A file that shows the package to be there, and the package.
-const NEEDED: [(&str, &str); 15] = [
+const NEEDED: [(&str, &str); 16] = [
     ("/usr/bin/etcd", "etcd-server"),
     ("/usr/bin/containerd", "containerd"),
     ("/usr/sbin/runc", "runc"),
@@ -23,6 +23,7 @@ const NEEDED: [(&str, &str); 15] = [
     ("/bin/busybox", "busybox-static"),
     ("/usr/bin/socat", "socat"),
     ("/usr/bin/dig", "bind9-dnsutils"),
+    ("/usr/bin/dnsperf", "dnsperf"),
     ("/bin/nc.openbsd", "netcat-openbsd"),
 ];
 

@@ -2,7 +2,9 @@
 
 use anyhow::Context;
 use lab::clusterset::{Atoll, beside};
-use lab::{Lab, Process, Spec, suite};
+use lab::naming::Resolver;
+use lab::{Cluster, Lab, Process, Spec, suite};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +23,38 @@ pub(crate) struct Suite {
 pub(crate) struct Set {
     pub(crate) atoll: Atoll,
     hub: Mutex<Process>,
+    /// `atoll dns` by the number of its cluster; from when the first test needs it.
+    dns: OnceCell<Mutex<BTreeMap<u8, Process>>>,
 }
 
 impl Set {
     async fn on(lab: &Lab) -> anyhow::Result<Self> {
         let binary = beside(std::path::Path::new(env!("CARGO_BIN_EXE_lab")));
         let (atoll, hub) = lab.clusterset(&binary).await.context("the hub did not start")?;
-        Ok(Self { atoll, hub: Mutex::new(hub) })
+        Ok(Self { atoll, hub: Mutex::new(hub), dns: OnceCell::new() })
+    }
+
+    /// Has names of the clusterset answered in every cluster.
+    async fn names(&self, lab: &Lab) -> anyhow::Result<()> {
+        let start = async || {
+            let servers = lab.clusterset_names(&self.atoll, Resolver::Atoll).await?;
+            Ok::<_, lab::Error>(Mutex::new((1..).zip(servers).collect()))
+        };
+        self.dns.get_or_try_init(start).await.context("atoll dns did not start")?;
+        Ok(())
+    }
+
+    /// Ends `atoll dns` of `cluster` and starts it again.
+    pub(crate) async fn restart_dns(&self, cluster: &Cluster) -> anyhow::Result<()> {
+        let servers = self.dns.get().context("atoll dns runs")?;
+        let number = cluster.addresses().number;
+        let before = servers.lock().unwrap_or_else(PoisonError::into_inner).get(&number).copied();
+        if let Some(before) = before {
+            before.kill()?;
+        }
+        let process = self.atoll.restart_dns(cluster).await?;
+        servers.lock().unwrap_or_else(PoisonError::into_inner).insert(number, process);
+        Ok(())
     }
 
     /// The hub's process.
@@ -73,6 +100,18 @@ impl Suite {
         let set = self.set.clone();
         self.suite.test(name, async move |lab| {
             body(lab, set.get_or_try_init(async || Set::on(lab).await).await?).await
+        });
+    }
+
+    /// As [`Suite::hub_test`], with `atoll dns` in every cluster and CoreDNS leading to it.
+    pub(crate) fn dns_test(
+        &mut self,
+        name: &'static str,
+        body: impl AsyncFn(&Lab, &Set) -> Outcome + Send + 'static,
+    ) {
+        self.hub_test(name, async move |lab, set| {
+            set.names(lab).await?;
+            body(lab, set).await
         });
     }
 

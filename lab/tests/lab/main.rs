@@ -5,6 +5,8 @@
 
 mod components;
 mod cuts;
+mod dns;
+mod dns_wire;
 mod exports;
 mod harness;
 mod hot_path;
@@ -25,6 +27,8 @@ fn main() -> std::process::ExitCode {
     cuts::tests(&mut suite);
     components::tests(&mut suite);
     exports::tests(&mut suite);
+    dns::tests(&mut suite);
+    dns_wire::tests(&mut suite);
     hot_path::tests(&mut suite);
     survival::tests(&mut suite);
     joining::tests(&mut suite);

@@ -31,8 +31,11 @@ fn the_version_is_one_line() {
 
 #[test]
 fn help_has_examples_for_every_command() {
-    for command in ["hub", "join", "unjoin", "clusters", "bench", "crds", "completion"] {
-        let (code, help, _) = atoll(&[command, "--help"]);
+    for command in
+        ["hub", "join", "unjoin", "clusters", "bench", "dns", "dns setup", "dns manifest", "crds", "completion"]
+    {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let (code, help, _) = atoll(&words);
         assert_eq!(code, Some(0), "{command}");
         assert!(help.contains("Example") && help.contains(&format!("atoll {command}")), "{command}: {help}");
     }
@@ -96,7 +99,7 @@ error: cannot read the kubeconfig `/nonexistent`
 
 #[test]
 fn without_any_kubeconfig_the_hub_says_what_to_name() {
-    for command in [&["clusters"][..], &["unjoin", "paris"], &["hub"]] {
+    for command in [&["clusters"][..], &["unjoin", "paris"], &["hub"], &["dns"], &["dns", "setup"]] {
         let (code, out, talk) = atoll(command);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{command:?} {talk}");
         assert!(talk.starts_with("error: cannot use the kubeconfig of the environment\n  why: "), "{talk}");
@@ -123,6 +126,33 @@ fn a_range_or_a_time_that_is_none_is_asked_wrongly() {
         assert_eq!(code, Some(2), "{arguments:?}");
         assert!(talk.contains(says), "{talk}");
     }
+}
+
+#[test]
+fn the_manifests_of_dns_are_yaml_with_the_image_in_it() {
+    let (code, yaml, talk) = atoll(&["dns", "manifest", "--image", "registry/atoll:1.0"]);
+    assert_eq!((code, talk.as_str()), (Some(0), ""));
+    let kinds: Vec<_> = yaml.lines().filter_map(|line| line.strip_prefix("kind: ")).collect();
+    let want = ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Service", "Deployment"];
+    assert_eq!(kinds[..6], want);
+    assert!(yaml.contains("image: registry/atoll:1.0"), "{yaml}");
+}
+
+#[test]
+fn an_address_that_another_has_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let kubeconfig = format!("{folder}/nowhere.kubeconfig");
+    let text = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], \
+        clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: a, user: {}}]}";
+    std::fs::write(&kubeconfig, text).unwrap();
+    let (code, _, talk) = atoll(&["dns", "--kubeconfig", &kubeconfig, "--listen", &address]);
+    assert_eq!(code, Some(1));
+    let want = format!(
+        "error: cannot answer: cannot listen on {address} over TCP\n  why: Address already in use (os error 98)\n  hint: something else"
+    );
+    assert!(talk.starts_with(&want), "{talk}");
 }
 
 #[test]

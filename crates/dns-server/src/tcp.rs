@@ -1,0 +1,83 @@
+//! Streams: for answers that were too long for a datagram. One thread for all of them.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use dns::Transport;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::error::ServerError;
+use crate::live::Answerer;
+
+/// A client that says nothing for so long is shown out.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// More connections than this wait at the door.
+const MOST: usize = 500;
+
+/// Answers on `sockets` in a thread of its own.
+pub(crate) fn start(sockets: Vec<std::net::TcpListener>, answerer: Answerer) -> Result<(), ServerError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServerError::Thread)?;
+    let run = move || runtime.block_on(answer_all(sockets, answerer));
+    std::thread::Builder::new().name("dns-tcp".to_owned()).spawn(run).map(drop).map_err(ServerError::Thread)
+}
+
+async fn answer_all(sockets: Vec<std::net::TcpListener>, answerer: Answerer) {
+    let answerer = Arc::new(Mutex::new(answerer));
+    let door = Arc::new(Semaphore::new(MOST));
+    for socket in sockets {
+        match TcpListener::from_std(socket) {
+            Ok(socket) => drop(tokio::spawn(accept_all(socket, Arc::clone(&answerer), Arc::clone(&door)))),
+            Err(error) => tracing::error!(%error, "cannot listen over TCP"),
+        }
+    }
+    while !answerer.lock().unwrap_or_else(PoisonError::into_inner).over() {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+async fn accept_all(socket: TcpListener, answerer: Arc<Mutex<Answerer>>, door: Arc<Semaphore>) {
+    while let Ok(place) = Arc::clone(&door).acquire_owned().await {
+        match socket.accept().await {
+            Ok((stream, _)) => {
+                let answerer = Arc::clone(&answerer);
+                tokio::spawn(async move {
+                    // Whatever went wrong, the client knows.
+                    let _ = converse(stream, &answerer).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// Questions and answers, each after its length, until the client falls silent.
+async fn converse(mut stream: TcpStream, answerer: &Mutex<Answerer>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let (mut packet, mut reply) = (Vec::new(), Vec::new());
+    loop {
+        let length = timeout(PATIENCE, stream.read_u16()).await??;
+        packet.resize(usize::from(length), 0);
+        timeout(PATIENCE, stream.read_exact(&mut packet)).await??;
+        let since = Instant::now();
+        let answered = answerer.lock().unwrap_or_else(PoisonError::into_inner).answer(
+            &packet,
+            Transport::Tcp,
+            &mut reply,
+        );
+        // Whoever sends no question over a stream gets no second chance on it.
+        let Some(summary) = answered else { return Ok(()) };
+        let length = u16::try_from(reply.len()).map_err(io::Error::other)?;
+        reply.splice(..0, length.to_be_bytes());
+        timeout(PATIENCE, stream.write_all(&reply)).await??;
+        answerer.lock().unwrap_or_else(PoisonError::into_inner).count(summary, Transport::Tcp, since);
+    }
+}

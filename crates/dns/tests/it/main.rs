@@ -1,0 +1,10 @@
+//! What a client sees of the answers, read by somebody else's parser.
+
+#![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
+
+mod changes;
+mod names;
+mod negatives;
+mod packets;
+mod transport;
+mod world;
