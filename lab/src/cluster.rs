@@ -138,6 +138,11 @@ impl Cluster {
         &self.ca
     }
 
+    /// An administrator's bearer token.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     /// The components that it consists of.
     pub fn components(&self) -> &'static [Component] {
         match self.kind {
