@@ -116,7 +116,8 @@ impl Kind {
     }
 
     pub(crate) async fn served(&self) {
-        let served = self.target.until(&self.crd_path(), |crd| {
+        let path = self.crd_path();
+        let served = self.target.until(&path, |crd| {
             let conditions = crd.at("/status/conditions");
             let conditions = conditions.as_array().cloned().unwrap_or_default();
             conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True")

@@ -79,9 +79,9 @@ async fn json_lists_are_edited_by_index(api: Target) {
     let answer = api.patch(&format!("{path}/d"), Patch::Json, patch).await;
     answer.ok();
     let containers = answer.at(list);
-    let names: Vec<_> = containers.as_array().into_iter().flatten().map(|c| (&c["name"], &c["image"])).collect();
-    let want = [("first", "i:1"), ("b", "i:2"), ("last", "i:1")];
-    assert_eq!(names, want.map(|(name, image)| (json!(name), json!(image))).iter().map(|(a, b)| (a, b)).collect::<Vec<_>>());
+    let line = |c: &Value| format!("{} {}", c["name"].as_str().unwrap_or_default(), c["image"].as_str().unwrap_or_default());
+    let lines: Vec<_> = containers.as_array().into_iter().flatten().map(line).collect();
+    assert_eq!(lines, ["first i:1", "b i:2", "last i:1"]);
 }
 
 async fn a_failed_json_test_changes_nothing(api: Target) {
