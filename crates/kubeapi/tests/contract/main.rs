@@ -7,24 +7,32 @@
 //! A case is a function on a [`target::Target`], the same for both. Answers of `golden/` were recorded from the
 //! real server and are compared on both. See `docs/kubeapi.md` for what is left out on purpose.
 
+mod access;
+mod accounts;
 mod answer;
 mod apply;
+mod bad_input;
 mod crd;
 mod create;
 mod delete;
+mod discovery;
 mod embedded;
 mod fixtures;
 mod garbage;
 mod namespaces;
 mod patch;
+mod policies;
 mod read;
+mod records;
 mod rules;
 mod selectors;
+mod services;
 mod strategic;
 mod suite;
 mod tape;
 mod target;
 mod update;
+mod validation;
 mod watch;
 mod watching;
 
@@ -43,5 +51,13 @@ fn main() -> std::process::ExitCode {
     suite.add("namespaces", namespaces::CASES);
     suite.add("crd", crd::CASES);
     suite.add("rules", rules::CASES);
+    suite.add("validation", validation::CASES);
+    suite.add("discovery", discovery::CASES);
+    suite.add("access", access::CASES);
+    suite.add("accounts", accounts::CASES);
+    suite.add("services", services::CASES);
+    suite.add("records", records::CASES);
+    suite.add("policies", policies::CASES);
+    suite.add("bad_input", bad_input::CASES);
     suite.run()
 }
