@@ -131,7 +131,7 @@ async fn a_token_is_bound_to_an_object(api: Target) {
     assert_eq!(claims(&token)["kubernetes.io"]["secret"], json!({"name": "s", "uid": secret.at("/metadata/uid")}));
     api.post(&path, bound("nothing")).await.is(404);
     let answer = api.post(&path, request(json!({"boundObjectRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}}))).await;
-    answer.refused_with(400, "BadRequest", "cannot bind token for serviceaccount \"joe\" to object kind");
+    answer.refused(400, "BadRequest", "cannot bind token to object of type /v1, Kind=ConfigMap");
     api.send(Call::post(WHO, &json!({})).bearer(&token)).await.created();
     api.delete(&format!("{}/s", core(&ns, "secrets"))).await.ok();
     let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);

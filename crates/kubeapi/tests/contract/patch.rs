@@ -99,12 +99,14 @@ async fn a_json_path_that_is_not_there_is_refused(api: Target) {
     let path = one(&api, json!({"a": "1"})).await;
     for patch in [
         json!([{"op": "remove", "path": "/data/nothing"}]),
-        json!([{"op": "replace", "path": "/data/nothing", "value": "x"}]),
         json!([{"op": "add", "path": "/nothing/here", "value": "x"}]),
     ] {
         let answer = api.patch(&path, Patch::Json, patch).await;
         answer.refused(422, "Invalid", "the server rejected our request due to an error in our request");
     }
+    // But a replacement of what is not there is an addition.
+    let patch = json!([{"op": "replace", "path": "/data/nothing", "value": "x"}]);
+    api.patch(&path, Patch::Json, patch).await.has("/data/nothing", "x");
 }
 
 async fn a_malformed_json_patch_is_refused(api: Target) {
@@ -125,7 +127,7 @@ async fn a_json_patch_has_a_most_of_operations(api: Target) {
     let path = one(&api, json!({"a": "1"})).await;
     let operations = vec![json!({"op": "test", "path": "/data/a", "value": "1"}); 10_001];
     let answer = api.patch(&path, Patch::Json, json!(operations)).await;
-    answer.refused(413, "RequestEntityTooLarge", "Request entity is too large: The allowed maximum operations in a JSON patch is 10000, got 10001");
+    answer.refused(413, "RequestEntityTooLarge", "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001");
 }
 
 async fn a_json_patch_may_not_rename(api: Target) {
@@ -175,14 +177,14 @@ async fn a_merge_may_not_rename(api: Target) {
     let answer = api.merge(&path, json!({"metadata": {"name": "b"}})).await;
     answer.refused(400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)");
     let answer = api.merge(&path, json!({"metadata": {"namespace": "default"}})).await;
-    answer.refused_with(400, "BadRequest", "the namespace of the object (default) does not match the namespace on the URL (");
+    let text = "the namespace of the provided object does not match the namespace sent on the request";
+    answer.refused(400, "BadRequest", text);
 }
 
 async fn a_merge_may_not_change_the_kind(api: Target) {
     let path = one(&api, json!({})).await;
     let answer = api.merge(&path, json!({"kind": "Secret"})).await;
-    answer.is(400);
-    answer.refused_with(400, "BadRequest", "Secret");
+    answer.refused_with(422, "Invalid", " \"\" is invalid: patch: Invalid value: \"{");
 }
 
 async fn a_merge_of_nothing_keeps_the_version(api: Target) {
@@ -205,7 +207,8 @@ async fn a_merge_that_makes_it_invalid_is_refused(api: Target) {
     let answer = api.merge(&path, json!({"metadata": {"labels": {"a": "not a label"}}})).await;
     answer.refused_with(422, "Invalid", "ConfigMap \"a\" is invalid: metadata.labels: Invalid value: \"not a label\"");
     let answer = api.merge(&path, json!({"data": {"a": 5}})).await;
-    assert_eq!(answer.code, 400, "{answer}");
+    answer.refused_with(422, "Invalid", " \"\" is invalid: patch: Invalid value: \"{");
+    answer.refused_with(422, "Invalid", "json: cannot unmarshal number into Go struct field ConfigMap.data of type string");
     api.get(&path).await.has("/data/a", "1");
 }
 
@@ -213,7 +216,7 @@ async fn a_patch_needs_a_known_content_type(api: Target) {
     let path = one(&api, json!({})).await;
     for kind in ["application/json", "text/plain"] {
         let answer = api.send(Call::new(Method::PATCH, &path).body(kind, "{}")).await;
-        answer.refused(415, "UnsupportedMediaType", "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, application/strategic-merge-patch+json, application/apply-patch+cbor");
+        answer.refused(415, "UnsupportedMediaType", "415: Unsupported Media Type");
     }
 }
 
@@ -223,7 +226,7 @@ async fn custom_objects_take_no_strategic_patch(api: Target) {
     api.post(&kind.path(&ns), kind.object("a", json!({"size": 1}))).await.created();
     let path = format!("{}/a", kind.path(&ns));
     let answer = api.patch(&path, Patch::Strategic, json!({"spec": {"size": 2}})).await;
-    answer.refused(415, "UnsupportedMediaType", "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor");
+    answer.refused(415, "UnsupportedMediaType", "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml");
     api.merge(&path, json!({"spec": {"size": 3}})).await.has("/spec/size", 3).has("/metadata/generation", 2);
     let patch = json!([{"op": "replace", "path": "/spec/size", "value": 4}]);
     api.patch(&path, Patch::Json, patch).await.has("/spec/size", 4).has("/metadata/generation", 3);
@@ -237,7 +240,7 @@ async fn a_patch_of_a_collection_is_not_allowed(api: Target) {
 async fn a_patch_may_not_set_a_uid(api: Target) {
     let path = one(&api, json!({})).await;
     let answer = api.merge(&path, json!({"metadata": {"uid": "11111111-2222-3333-4444-555555555555"}})).await;
-    answer.refused_with(409, "Conflict", "Precondition failed: UID in precondition: 11111111-2222-3333-4444-555555555555, UID in object meta: ");
+    answer.refused(422, "Invalid", "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"11111111-2222-3333-4444-555555555555\": field is immutable");
 }
 
 async fn kube_patches(api: Target) {

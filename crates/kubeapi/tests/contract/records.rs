@@ -118,7 +118,7 @@ async fn a_lease_needs_sane_durations(api: Target) {
 
 async fn times_have_microseconds(api: Target) {
     let ns = api.namespace().await;
-    let answer = api.post(&leases(&ns), lease(json!({"renewTime": "2026-01-01T01:00:00.5+01:00"}))).await;
+    let answer = api.post(&leases(&ns), lease(json!({"renewTime": "2026-01-01T01:00:00.500000+01:00"}))).await;
     answer.has("/spec/renewTime", "2026-01-01T00:00:00.500000Z");
     let answer = api.post(&leases(&ns), lease(json!({"renewTime": "yesterday"}))).await;
     answer.refused_with(400, "BadRequest", "Lease in version \"v1\" cannot be handled as a Lease: parsing time \"yesterday\"");

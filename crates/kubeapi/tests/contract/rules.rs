@@ -283,8 +283,9 @@ async fn a_rule_has_a_message_of_its_own(api: Target) {
 }
 
 async fn a_rule_composes_its_message(api: Target) {
-    let rules = json!([{"rule": "self.min <= self.max", "messageExpression": "'min ' + string(self.min) + ' is above max ' + string(self.max)"}]);
-    tried(api, ruled(limits(), rules), &[json!({"min": 3, "max": 2})]).await;
+    let text = object(json!({"name": {"type": "string", "maxLength": 10}, "n": {"type": "integer"}}));
+    let rules = json!([{"rule": "self.n < 5", "messageExpression": "self.name + ' is too large'"}, {"rule": "self.n != 9", "message": "the spare", "messageExpression": "self.name.substring(5)"}]);
+    tried(api, ruled(text, rules), &[json!({"n": 6, "name": "box"}), json!({"n": 9, "name": "box"}), json!({"n": 4, "name": "box"})]).await;
 }
 
 async fn a_rule_points_at_a_field(api: Target) {

@@ -161,8 +161,9 @@ async fn ports_need_names_when_there_are_more(api: Target) {
 
 async fn a_service_needs_a_dns_name(api: Target) {
     let ns = api.namespace().await;
-    let answer = api.post(&core(&ns, "services"), service("1a", json!({"ports": port()}))).await;
-    answer.refused_with(422, "Invalid", "Service \"1a\" is invalid: metadata.name: Invalid value: \"1a\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')");
+    api.post(&core(&ns, "services"), service("1a", json!({"ports": port()}))).await.created();
+    let answer = api.post(&core(&ns, "services"), service("With.Dot", json!({"ports": port()}))).await;
+    answer.refused_with(422, "Invalid", "Service \"With.Dot\" is invalid: metadata.name: Invalid value: \"With.Dot\": ");
 }
 
 async fn an_address_cannot_change(api: Target) {

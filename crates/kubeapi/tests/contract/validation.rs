@@ -119,12 +119,12 @@ async fn patches_are_checked(api: Target) {
     let path = format!("{}/a", maps(&ns));
     let call = Call::patch(&path, Patch::Merge, &json!({"colour": "blue"}));
     let answer = api.send(call.clone().query("fieldValidation", "Strict")).await;
-    answer.refused_with(400, "BadRequest", "strict decoding error: unknown field \"colour\"");
+    answer.refused_with(422, "Invalid", "strict decoding error: unknown field \"colour\"");
     let answer = api.send(call).await;
     answer.ok();
     assert_eq!(answer.warnings(), ["299 - \"unknown field \\\"colour\\\"\""]);
     let call = Call::patch(&path, Patch::Strategic, &json!({"colour": "blue"})).query("fieldValidation", "Strict");
-    api.send(call).await.refused_with(400, "BadRequest", "unknown field \"colour\"");
+    api.send(call).await.refused_with(422, "Invalid", "unknown field \"colour\"");
 }
 
 async fn puts_are_checked(api: Target) {
@@ -204,9 +204,9 @@ async fn a_dry_run_of_a_collection_keeps_it(api: Target) {
 async fn an_unknown_dry_run_is_refused(api: Target) {
     let ns = api.namespace().await;
     let answer = api.send(Call::post(&maps(&ns), &map("a", json!({}))).query("dryRun", "Some")).await;
-    answer.refused(422, "Invalid", "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: \"Some\": supported values: \"All\"");
+    answer.refused(422, "Invalid", "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"");
     let answer = api.send(Call::patch(&format!("{}/a", maps(&ns)), Patch::Merge, &json!({})).query("dryRun", "true")).await;
-    answer.refused_with(422, "Invalid", "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: \"true\"");
+    answer.refused_with(422, "Invalid", "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"true\"]");
 }
 
 async fn a_dry_run_of_a_generated_name(api: Target) {

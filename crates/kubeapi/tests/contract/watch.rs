@@ -149,7 +149,20 @@ async fn a_watch_of_everything_sees_all_namespaces(api: Target) {
 
 const INITIAL: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
+/// Whether the server can stream what is there: a real one can't on an etcd before 3.4.31, which Debian has.
+async fn streams(api: &Target) -> bool {
+    let first = api.watch(&format!("{}?{INITIAL}", maps("default"))).await.next().await;
+    let (kind, object) = first.expect("something is said");
+    let old = "a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled";
+    let cannot = kind == "ERROR" && object["message"] == old;
+    assert!(!cannot || api.real, "{object:#}");
+    !cannot
+}
+
 async fn initial_events_end_with_a_bookmark(api: Target) {
+    if !streams(&api).await {
+        return;
+    }
     let ns = api.namespace().await;
     for name in ["a", "b"] {
         api.post(&maps(&ns), map(name, json!({}))).await.created();
@@ -168,6 +181,9 @@ async fn initial_events_end_with_a_bookmark(api: Target) {
 }
 
 async fn initial_events_of_a_selector_end_too(api: Target) {
+    if !streams(&api).await {
+        return;
+    }
     let ns = api.namespace().await;
     api.post(&maps(&ns), map("a", json!({}))).await.created();
     let mut watch = api.watch(&format!("{}?{INITIAL}&labelSelector=none", maps(&ns))).await;
@@ -218,7 +234,7 @@ async fn a_forgotten_version_is_gone(api: Target) {
 
 async fn a_version_to_watch_from_must_be_a_number(api: Target) {
     let answer = api.watch(&format!("{}?resourceVersion=x", maps("default"))).await.refusal().await;
-    answer.refused_with(400, "BadRequest", "nvalid");
+    answer.refused(500, "", "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax");
 }
 
 async fn a_deleted_object_has_the_version_of_its_deletion(api: Target) {
@@ -245,7 +261,8 @@ async fn a_finalized_object_is_modified_and_then_deleted(api: Target) {
     assert!(going["metadata"]["deletionTimestamp"].is_string(), "{going:#}");
     let gone = watch.expect("DELETED", "a").await;
     assert!(gone["metadata"]["deletionTimestamp"].is_string(), "{gone:#}");
-    assert_eq!(gone["metadata"]["finalizers"], Value::Null, "{gone:#}");
+    // It shows what was last stored: with its finalizer.
+    assert_eq!(gone["metadata"]["finalizers"], json!(["example.com/wait"]), "{gone:#}");
 }
 
 async fn a_write_of_nothing_is_no_event(api: Target) {
@@ -357,6 +374,9 @@ async fn seen_by_kube(api: &Target, config: kube::runtime::watcher::Config) -> V
 }
 
 async fn kube_watches_with_a_streamed_list(api: Target) {
+    if !streams(&api).await {
+        return;
+    }
     let config = kube::runtime::watcher::Config::default().streaming_lists();
     assert_eq!(seen_by_kube(&api, config).await, ["init", "a", "b", "c", "done", "+d", "-a"]);
 }
