@@ -110,7 +110,12 @@ async fn a_role_allows_its_verbs_in_its_namespace(api: Target) {
 async fn a_cluster_role_may_be_bound_in_one_namespace(api: Target) {
     let (ns, name) = (api.namespace().await, api.label());
     let token = account(&api, &ns, "joe").await;
-    api.post(CLUSTER_ROLES, json!({"metadata": {"name": name}, "rules": rules(&[""], &["configmaps"], &["list"])})).await.created();
+    api.post(
+        CLUSTER_ROLES,
+        json!({"metadata": {"name": name}, "rules": rules(&[""], &["configmaps"], &["list"])}),
+    )
+    .await
+    .created();
     api.post(&bindings(&ns), binding("b", "ClusterRole", &name, &ns, "joe")).await.created();
     allowed(&api, Call::get(&maps(&ns)).bearer(&token), 200).await;
     api.send(Call::get(&maps("default")).bearer(&token)).await.is(403);
@@ -121,7 +126,12 @@ async fn a_cluster_binding_holds_everywhere(api: Target) {
     let token = account(&api, &ns, "joe").await;
     api.post(CLUSTER_ROLES, json!({"metadata": {"name": name}, "rules": rules(&["", "apps"], &["configmaps", "deployments", "nodes"], &["list"])})).await.created();
     api.post(CLUSTER_BINDINGS, binding(&name, "ClusterRole", &name, &ns, "joe")).await.created();
-    for path in [maps("default"), "/api/v1/configmaps".to_owned(), "/api/v1/nodes".to_owned(), "/apis/apps/v1/deployments".to_owned()] {
+    for path in [
+        maps("default"),
+        "/api/v1/configmaps".to_owned(),
+        "/api/v1/nodes".to_owned(),
+        "/apis/apps/v1/deployments".to_owned(),
+    ] {
         allowed(&api, Call::get(&path).bearer(&token), 200).await;
     }
     api.delete(&format!("{CLUSTER_BINDINGS}/{name}")).await.ok();
@@ -162,7 +172,12 @@ async fn stars_mean_all(api: Target) {
 async fn groups_of_accounts_are_bound(api: Target) {
     let ns = api.namespace().await;
     let token = account(&api, &ns, "joe").await;
-    api.post(&roles(&ns), json!({"metadata": {"name": "r"}, "rules": rules(&[""], &["configmaps"], &["list"])})).await.created();
+    api.post(
+        &roles(&ns),
+        json!({"metadata": {"name": "r"}, "rules": rules(&[""], &["configmaps"], &["list"])}),
+    )
+    .await
+    .created();
     let mut bound = binding("b", "Role", "r", &ns, "joe");
     bound["subjects"] = json!([{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": format!("system:serviceaccounts:{ns}")}]);
     api.post(&bindings(&ns), bound).await.created();
@@ -180,14 +195,20 @@ async fn paths_that_are_no_resources_are_allowed(api: Target) {
     let (ns, name) = (api.namespace().await, api.label());
     let token = account(&api, &ns, "joe").await;
     let answer = api.send(Call::get("/metrics").bearer(&token)).await;
-    answer.refused(403, "Forbidden", &format!("forbidden: User \"system:serviceaccount:{ns}:joe\" cannot get path \"/metrics\""));
+    answer.refused(
+        403,
+        "Forbidden",
+        &format!("forbidden: User \"system:serviceaccount:{ns}:joe\" cannot get path \"/metrics\""),
+    );
     let rules = json!([{"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]);
     api.post(CLUSTER_ROLES, json!({"metadata": {"name": name}, "rules": rules})).await.created();
     api.post(CLUSTER_BINDINGS, binding(&name, "ClusterRole", &name, &ns, "joe")).await.created();
     let review = |path: &str| json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"nonResourceAttributes": {"path": path, "verb": "get"}}});
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while api.send(Call::post(reviews, &review("/metrics")).bearer(&token)).await.at("/status/allowed") != true {
+    while api.send(Call::post(reviews, &review("/metrics")).bearer(&token)).await.at("/status/allowed")
+        != true
+    {
         assert!(std::time::Instant::now() < give_up, "never allowed");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
@@ -211,8 +232,18 @@ async fn cluster_roles_aggregate(api: Target) {
 }
 
 async fn the_default_roles_are_there(api: Target) {
-    for name in ["cluster-admin", "admin", "edit", "view", "system:discovery", "system:basic-user", "system:public-info-viewer"] {
-        api.get(&format!("{CLUSTER_ROLES}/{name}")).await.has("/metadata/labels/kubernetes.io~1bootstrapping", "rbac-defaults");
+    for name in [
+        "cluster-admin",
+        "admin",
+        "edit",
+        "view",
+        "system:discovery",
+        "system:basic-user",
+        "system:public-info-viewer",
+    ] {
+        api.get(&format!("{CLUSTER_ROLES}/{name}"))
+            .await
+            .has("/metadata/labels/kubernetes.io~1bootstrapping", "rbac-defaults");
     }
     let all = api.get(&format!("{CLUSTER_ROLES}/cluster-admin")).await;
     all.has("/rules", json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}]));
@@ -256,7 +287,9 @@ async fn an_edit_may_not_change_roles(api: Target) {
 }
 
 async fn nobody_may_grant_what_they_may_not_do(api: Target) {
-    let (ns, token) = role(&api, rules(&["rbac.authorization.k8s.io"], &["roles", "rolebindings"], &["list", "create"])).await;
+    let (ns, token) =
+        role(&api, rules(&["rbac.authorization.k8s.io"], &["roles", "rolebindings"], &["list", "create"]))
+            .await;
     allowed(&api, Call::get(&roles(&ns)).bearer(&token), 200).await;
     let wanted = json!({"metadata": {"name": "more"}, "rules": rules(&[""], &["secrets"], &["get"])});
     let answer = api.send(Call::post(&roles(&ns), &wanted).bearer(&token)).await;
@@ -270,15 +303,29 @@ async fn nobody_may_grant_what_they_may_not_do(api: Target) {
 async fn a_binding_keeps_its_role(api: Target) {
     let (ns, _) = role(&api, rules(&[""], &["configmaps"], &["get"])).await;
     let answer = api.merge(&format!("{}/b", bindings(&ns)), json!({"roleRef": {"name": "other"}})).await;
-    answer.refused_with(422, "Invalid", "RoleBinding.rbac.authorization.k8s.io \"b\" is invalid: roleRef: Invalid value: ");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "RoleBinding.rbac.authorization.k8s.io \"b\" is invalid: roleRef: Invalid value: ",
+    );
     answer.refused_with(422, "Invalid", "cannot change roleRef");
 }
 
 async fn a_role_needs_verbs(api: Target) {
     let ns = api.namespace().await;
-    let answer = api.post(&roles(&ns), json!({"metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["pods"]}]})).await;
+    let answer = api
+        .post(
+            &roles(&ns),
+            json!({"metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["pods"]}]}),
+        )
+        .await;
     answer.refused(422, "Invalid", "Role.rbac.authorization.k8s.io \"r\" is invalid: rules[0].verbs: Required value: verbs must contain at least one value");
-    let answer = api.post(&roles(&ns), json!({"metadata": {"name": "r"}, "rules": [{"nonResourceURLs": ["/x"], "verbs": ["get"]}]})).await;
+    let answer = api
+        .post(
+            &roles(&ns),
+            json!({"metadata": {"name": "r"}, "rules": [{"nonResourceURLs": ["/x"], "verbs": ["get"]}]}),
+        )
+        .await;
     answer.refused_with(422, "Invalid", "namespaced rules cannot apply to non-resource URLs");
 }
 
@@ -291,7 +338,11 @@ async fn a_binding_needs_an_existing_form(api: Target) {
     let mut bound = binding("b", "Thing", "r", &ns, "joe");
     bound["subjects"] = json!([]);
     let answer = api.post(&bindings(&ns), bound).await;
-    answer.refused_with(422, "Invalid", "roleRef.kind: Unsupported value: \"Thing\": supported values: \"Role\", \"ClusterRole\"");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "roleRef.kind: Unsupported value: \"Thing\": supported values: \"Role\", \"ClusterRole\"",
+    );
 }
 
 async fn the_one_who_asks_is_told_their_name(api: Target) {
@@ -302,7 +353,10 @@ async fn the_one_who_asks_is_told_their_name(api: Target) {
     let answer = api.send(Call::post(path, &review).bearer(&token)).await;
     answer.created();
     answer.has("/status/userInfo/username", format!("system:serviceaccount:{ns}:joe"));
-    answer.has("/status/userInfo/groups", json!(["system:serviceaccounts", format!("system:serviceaccounts:{ns}"), "system:authenticated"]));
+    answer.has(
+        "/status/userInfo/groups",
+        json!(["system:serviceaccounts", format!("system:serviceaccounts:{ns}"), "system:authenticated"]),
+    );
     let groups = api.post(path, review).await.at("/status/userInfo/groups");
     assert!(groups.as_array().is_some_and(|groups| groups.contains(&json!("system:masters"))), "{groups}");
 }
@@ -313,20 +367,31 @@ async fn the_one_who_asks_is_told_what_they_may(api: Target) {
     assert!(may(&api, &token, &ns, "list", "", "configmaps").await);
     assert!(!may(&api, &token, &ns, "get", "", "configmaps").await);
     assert!(!may(&api, &token, "default", "list", "", "configmaps").await);
-    let review = json!({"spec": {"resourceAttributes": {"namespace": ns, "verb": "list", "resource": "configmaps"}}});
-    let answer = api.send(Call::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).bearer(&token)).await;
-    answer.has("/status/reason", format!("RBAC: allowed by RoleBinding \"b/{ns}\" of Role \"r\" to ServiceAccount \"joe/{ns}\""));
+    let review =
+        json!({"spec": {"resourceAttributes": {"namespace": ns, "verb": "list", "resource": "configmaps"}}});
+    let answer = api
+        .send(Call::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).bearer(&token))
+        .await;
+    answer.has(
+        "/status/reason",
+        format!("RBAC: allowed by RoleBinding \"b/{ns}\" of Role \"r\" to ServiceAccount \"joe/{ns}\""),
+    );
 }
 
 async fn rules_of_a_user_are_listed(api: Target) {
     let (ns, token) = role(&api, rules(&[""], &["configmaps"], &["list", "get"])).await;
     allowed(&api, Call::get(&maps(&ns)).bearer(&token), 200).await;
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": ns}});
-    let answer = api.send(Call::post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &review).bearer(&token)).await;
+    let answer = api
+        .send(Call::post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &review).bearer(&token))
+        .await;
     answer.created();
     answer.has("/status/incomplete", false);
     let rules = answer.at("/status/resourceRules").as_array().cloned().unwrap_or_default();
-    assert!(rules.contains(&json!({"verbs": ["list", "get"], "apiGroups": [""], "resources": ["configmaps"]})), "{rules:#?}");
+    assert!(
+        rules.contains(&json!({"verbs": ["list", "get"], "apiGroups": [""], "resources": ["configmaps"]})),
+        "{rules:#?}"
+    );
     let paths = answer.at("/status/nonResourceRules").to_string();
     assert!(paths.contains("/healthz"), "{paths}");
 }
@@ -365,7 +430,11 @@ async fn a_local_review_needs_its_namespace(api: Target) {
 async fn a_review_needs_one_question(api: Target) {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let answer = api.post(path, json!({"spec": {}})).await;
-    answer.refused_with(422, "Invalid", "exactly one of nonResourceAttributes or resourceAttributes must be specified");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+    );
     let both = json!({"spec": {"resourceAttributes": {"verb": "get"}, "nonResourceAttributes": {"path": "/", "verb": "get"}}});
     let answer = api.post(path, both).await;
     answer.refused_with(422, "Invalid", "cannot be specified in combination with resourceAttributes");
@@ -416,6 +485,7 @@ async fn what_may_be_listed_may_be_watched_only_if_said(api: Target) {
 async fn an_apply_of_a_new_object_needs_create(api: Target) {
     let (ns, token) = role(&api, rules(&[""], &["configmaps"], &["patch", "get"])).await;
     allowed(&api, Call::get(&format!("{}/a", maps(&ns))).bearer(&token), 404).await;
-    let answer = api.send(Call::apply(&format!("{}/a", maps(&ns)), "m", &map("a", json!({}))).bearer(&token)).await;
+    let answer =
+        api.send(Call::apply(&format!("{}/a", maps(&ns)), "m", &map("a", json!({}))).bearer(&token)).await;
     answer.refused_with(403, "Forbidden", "cannot create resource \"configmaps\"");
 }

@@ -69,7 +69,9 @@ async fn an_account_is_made_and_has_a_token(api: Target) {
     assert_eq!(claims["kubernetes.io"]["namespace"], ns.as_str());
     assert_eq!(claims["kubernetes.io"]["serviceaccount"]["name"], "joe");
     assert_eq!(claims["aud"], answer.at("/spec/audiences"));
-    api.send(Call::post(WHO, &json!({})).bearer(&token)).await.has("/status/userInfo/username", format!("system:serviceaccount:{ns}:joe"));
+    api.send(Call::post(WHO, &json!({})).bearer(&token))
+        .await
+        .has("/status/userInfo/username", format!("system:serviceaccount:{ns}:joe"));
 }
 
 async fn a_token_says_when_it_ends(api: Target) {
@@ -87,12 +89,17 @@ async fn a_token_says_when_it_ends(api: Target) {
 async fn a_token_may_not_be_too_short(api: Target) {
     let (_, path) = joe(&api).await;
     let answer = api.post(&path, request(json!({"expirationSeconds": 5}))).await;
-    answer.refused_with(422, "Invalid", "spec.expirationSeconds: Invalid value: 5: may not specify a duration less than 10 minutes");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "spec.expirationSeconds: Invalid value: 5: may not specify a duration less than 10 minutes",
+    );
 }
 
 async fn a_token_is_of_an_account(api: Target) {
     let ns = api.namespace().await;
-    let answer = api.post(&format!("{}/nobody/token", core(&ns, "serviceaccounts")), request(json!({}))).await;
+    let answer =
+        api.post(&format!("{}/nobody/token", core(&ns, "serviceaccounts")), request(json!({}))).await;
     answer.refused(404, "NotFound", "serviceaccounts \"nobody\" not found");
 }
 
@@ -124,13 +131,22 @@ async fn a_token_for_others_is_no_good_here(api: Target) {
 async fn a_token_is_bound_to_an_object(api: Target) {
     let (ns, path) = joe(&api).await;
     let secret = api.post(&core(&ns, "secrets"), json!({"metadata": {"name": "s"}})).await;
-    let bound = |name: &str| request(json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": name}}));
+    let bound =
+        |name: &str| request(json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": name}}));
     let answer = api.post(&path, bound("s")).await;
     answer.created();
     let token = answer.at("/status/token").as_str().unwrap_or_default().to_owned();
-    assert_eq!(claims(&token)["kubernetes.io"]["secret"], json!({"name": "s", "uid": secret.at("/metadata/uid")}));
+    assert_eq!(
+        claims(&token)["kubernetes.io"]["secret"],
+        json!({"name": "s", "uid": secret.at("/metadata/uid")})
+    );
     api.post(&path, bound("nothing")).await.is(404);
-    let answer = api.post(&path, request(json!({"boundObjectRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}}))).await;
+    let answer = api
+        .post(
+            &path,
+            request(json!({"boundObjectRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}})),
+        )
+        .await;
     answer.refused(400, "BadRequest", "cannot bind token to object of type /v1, Kind=ConfigMap");
     api.send(Call::post(WHO, &json!({})).bearer(&token)).await.created();
     api.delete(&format!("{}/s", core(&ns, "secrets"))).await.ok();
@@ -152,8 +168,13 @@ async fn a_token_is_reviewed(api: Target) {
     let token = account(&api, &ns, "joe").await;
     let answer = api.post(REVIEWS, review(&token, json!(null))).await;
     answer.created();
-    answer.has("/status/authenticated", true).has("/status/user/username", format!("system:serviceaccount:{ns}:joe"));
-    answer.has("/status/user/groups", json!(["system:serviceaccounts", format!("system:serviceaccounts:{ns}"), "system:authenticated"]));
+    answer
+        .has("/status/authenticated", true)
+        .has("/status/user/username", format!("system:serviceaccount:{ns}:joe"));
+    answer.has(
+        "/status/user/groups",
+        json!(["system:serviceaccounts", format!("system:serviceaccounts:{ns}"), "system:authenticated"]),
+    );
 }
 
 async fn a_bad_token_is_reviewed(api: Target) {
@@ -191,7 +212,10 @@ async fn accounts_keep_their_secrets(api: Target) {
     let body = json!({"metadata": {"name": "joe"}, "automountServiceAccountToken": false, "secrets": [{"name": "s"}], "imagePullSecrets": [{"name": "p"}]});
     let answer = api.post(&core(&ns, "serviceaccounts"), body).await;
     answer.created();
-    answer.has("/automountServiceAccountToken", false).has("/secrets", json!([{"name": "s"}])).has("/imagePullSecrets", json!([{"name": "p"}]));
+    answer
+        .has("/automountServiceAccountToken", false)
+        .has("/secrets", json!([{"name": "s"}]))
+        .has("/imagePullSecrets", json!([{"name": "p"}]));
 }
 
 async fn the_issuer_tells_its_keys(api: Target) {

@@ -66,7 +66,8 @@ impl Answer {
     pub(crate) fn causes(&self) -> Vec<String> {
         let causes = self.body["details"]["causes"].as_array().cloned().unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let line = |c: &Value| format!("{} {}: {}", text(&c["reason"]), text(&c["field"]), text(&c["message"]));
+        let line =
+            |c: &Value| format!("{} {}: {}", text(&c["reason"]), text(&c["field"]), text(&c["message"]));
         causes.iter().map(line).collect()
     }
 

@@ -242,7 +242,8 @@ async fn managed_fields_can_be_given_up(api: Target) {
     tape.send(Call::apply(&path, "bob", &data(json!({"b": "1"})))).await;
     let mut body = api.get(&path).await.ok();
     let entries = body["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-    body["metadata"]["managedFields"] = entries.into_iter().filter(|entry| entry["manager"] == "bob").collect();
+    body["metadata"]["managedFields"] =
+        entries.into_iter().filter(|entry| entry["manager"] == "bob").collect();
     tape.send(Call::put(&path, &body).query("fieldManager", "editor")).await;
     tape.send(Call::apply(&path, "carol", &data(json!({"a": "2"})))).await;
     tape.finish();
@@ -277,8 +278,18 @@ async fn an_apply_without_kind_is_refused(api: Target) {
 
 async fn an_apply_of_another_version_is_refused(api: Target) {
     let (path, mut tape) = (place(&api).await, Tape::new(&api));
-    tape.send(Call::apply(&path, "alice", &json!({"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "a"}}))).await;
-    tape.send(Call::apply(&path, "alice", &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}))).await;
+    tape.send(Call::apply(
+        &path,
+        "alice",
+        &json!({"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+    ))
+    .await;
+    tape.send(Call::apply(
+        &path,
+        "alice",
+        &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}),
+    ))
+    .await;
     tape.finish();
 }
 
@@ -317,7 +328,12 @@ async fn containers_are_owned_one_by_one(api: Target) {
 
 async fn an_element_goes_with_its_last_owner(api: Target) {
     let (path, mut tape) = (workload(&api).await, Tape::new(&api));
-    tape.send(Call::apply(&path, "alice", &containers(json!([container("a", "i:1"), container("b", "i:1")])))).await;
+    tape.send(Call::apply(
+        &path,
+        "alice",
+        &containers(json!([container("a", "i:1"), container("b", "i:1")])),
+    ))
+    .await;
     tape.send(Call::apply(&path, "bob", &more_containers(json!([{"name": "b", "workingDir": "/x"}])))).await;
     tape.send(Call::apply(&path, "alice", &containers(json!([container("a", "i:1")])))).await;
     tape.send(Call::apply(&path, "bob", &more_containers(json!([])))).await;
@@ -337,7 +353,8 @@ async fn ports_are_keyed_by_number_and_protocol(api: Target) {
 async fn a_default_in_a_key_is_filled_in(api: Target) {
     let (path, mut tape) = (workload(&api).await, Tape::new(&api));
     let ports = |port: Value| json!([with(container("a", "i:1"), json!({"ports": [port]}))]);
-    tape.send(Call::apply(&path, "alice", &containers(ports(json!({"containerPort": 80, "name": "x"}))))).await;
+    tape.send(Call::apply(&path, "alice", &containers(ports(json!({"containerPort": 80, "name": "x"})))))
+        .await;
     let said = json!({"containerPort": 80, "name": "x", "protocol": "TCP"});
     tape.send(Call::apply(&path, "alice", &containers(ports(said)))).await;
     tape.finish();
@@ -355,8 +372,18 @@ async fn the_order_of_elements_follows_the_applier(api: Target) {
 async fn two_appliers_of_one_list_keep_both(api: Target) {
     let (path, mut tape) = (workload(&api).await, Tape::new(&api));
     tape.send(Call::apply(&path, "alice", &containers(json!([container("m", "i:1")])))).await;
-    tape.send(Call::apply(&path, "bob", &more_containers(json!([container("z", "i:1"), container("a", "i:1")])))).await;
-    tape.send(Call::apply(&path, "alice", &containers(json!([container("n", "i:1"), container("m", "i:1")])))).await;
+    tape.send(Call::apply(
+        &path,
+        "bob",
+        &more_containers(json!([container("z", "i:1"), container("a", "i:1")])),
+    ))
+    .await;
+    tape.send(Call::apply(
+        &path,
+        "alice",
+        &containers(json!([container("n", "i:1"), container("m", "i:1")])),
+    ))
+    .await;
     tape.finish();
 }
 
@@ -393,7 +420,12 @@ async fn sets_are_owned_by_value(api: Target) {
 
 async fn a_duplicate_in_a_keyed_list_is_refused(api: Target) {
     let (path, mut tape) = (workload(&api).await, Tape::new(&api));
-    tape.send(Call::apply(&path, "alice", &containers(json!([container("a", "i:1"), container("a", "i:2")])))).await;
+    tape.send(Call::apply(
+        &path,
+        "alice",
+        &containers(json!([container("a", "i:1"), container("a", "i:2")])),
+    ))
+    .await;
     tape.finish();
 }
 
@@ -430,10 +462,19 @@ async fn labels_and_annotations_are_owned_by_key(api: Target) {
 
 async fn finalizers_are_a_set(api: Target) {
     let (path, mut tape) = (place(&api).await, Tape::new(&api));
-    tape.send(Call::apply(&path, "alice", &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "finalizers": ["e.x/a"]}}))).await;
+    tape.send(Call::apply(
+        &path,
+        "alice",
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "finalizers": ["e.x/a"]}}),
+    ))
+    .await;
     let patch = json!({"metadata": {"finalizers": ["e.x/a", "e.x/b"]}});
     tape.send(Call::patch(&path, Patch::Merge, &patch).query("fieldManager", "bob")).await;
-    tape.send(Call::patch(&path, Patch::Merge, &json!({"metadata": {"finalizers": null}})).query("fieldManager", "bob")).await;
+    tape.send(
+        Call::patch(&path, Patch::Merge, &json!({"metadata": {"finalizers": null}}))
+            .query("fieldManager", "bob"),
+    )
+    .await;
     tape.finish();
 }
 
@@ -442,7 +483,11 @@ async fn status_is_owned_by_subresource(api: Target) {
     tape.send(Call::apply(&path, "alice", &containers(json!([container("a", "i:1")])))).await;
     let status = |replicas: u8| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "status": {"replicas": replicas, "observedGeneration": 1}});
     tape.send(Call::apply(&format!("{path}/status"), "controller", &status(1))).await;
-    tape.send(Call::patch(&format!("{path}/status"), Patch::Merge, &json!({"status": {"replicas": 2}})).query("fieldManager", "other")).await;
+    tape.send(
+        Call::patch(&format!("{path}/status"), Patch::Merge, &json!({"status": {"replicas": 2}}))
+            .query("fieldManager", "other"),
+    )
+    .await;
     tape.send(Call::apply(&format!("{path}/status"), "controller", &status(3))).await;
     tape.finish();
 }
@@ -451,7 +496,8 @@ async fn scaling_is_owned_by_subresource(api: Target) {
     let (path, mut tape) = (workload(&api).await, Tape::new(&api));
     tape.send(Call::apply(&path, "alice", &containers(json!([container("a", "i:1")])))).await;
     let scale = json!({"spec": {"replicas": 5}});
-    tape.send(Call::patch(&format!("{path}/scale"), Patch::Merge, &scale).query("fieldManager", "scaler")).await;
+    tape.send(Call::patch(&format!("{path}/scale"), Patch::Merge, &scale).query("fieldManager", "scaler"))
+        .await;
     tape.send(Call::get(&path)).await;
     tape.send(Call::apply(&path, "alice", &containers(json!([container("a", "i:1")])))).await;
     tape.finish();
@@ -475,7 +521,12 @@ async fn an_empty_map_is_owned(api: Target) {
     let (path, mut tape) = (place(&api).await, Tape::new(&api));
     tape.send(Call::apply(&path, "alice", &data(json!({})))).await;
     tape.send(Call::apply(&path, "bob", &data(json!({"a": "1"})))).await;
-    tape.send(Call::apply(&path, "bob", &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}))).await;
+    tape.send(Call::apply(
+        &path,
+        "bob",
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+    ))
+    .await;
     tape.finish();
 }
 
@@ -534,7 +585,8 @@ async fn custom_lists_follow_their_types(api: Target) {
     tape.send(Call::apply(&path, "alice", &kind.object("a", all))).await;
     let more = json!({"keyed": [{"name": "y", "value": "2"}], "set": ["q", "r"], "free": {"l": "w"}});
     tape.send(Call::apply(&path, "bob", &kind.object("a", more))).await;
-    for part in [json!({"atomic": ["m", "n"]}), json!({"plain": ["o", "p"]}), json!({"whole": {"name": "n"}})] {
+    for part in [json!({"atomic": ["m", "n"]}), json!({"plain": ["o", "p"]}), json!({"whole": {"name": "n"}})]
+    {
         tape.send(Call::apply(&path, "carol", &kind.object("a", part))).await;
     }
     tape.send(Call::apply(&path, "alice", &kind.object("a", json!({"set": ["p"]})))).await;
@@ -546,9 +598,19 @@ async fn custom_lists_of_maps_conflict_by_key(api: Target) {
     kind.with_spec(lists()).await;
     let (path, mut tape) = (format!("{}/a", kind.path(&ns)), Tape::new(&api));
     let keyed = |list: Value| kind.object("a", json!({"keyed": list}));
-    tape.send(Call::apply(&path, "alice", &keyed(json!([{"name": "x", "value": "1"}, {"name": "y", "value": "1"}])))).await;
+    tape.send(Call::apply(
+        &path,
+        "alice",
+        &keyed(json!([{"name": "x", "value": "1"}, {"name": "y", "value": "1"}])),
+    ))
+    .await;
     tape.send(Call::apply(&path, "bob", &keyed(json!([{"name": "y", "value": "2"}])))).await;
-    tape.send(Call::apply(&path, "bob", &keyed(json!([{"name": "x", "value": "1"}, {"name": "x", "value": "3"}])))).await;
+    tape.send(Call::apply(
+        &path,
+        "bob",
+        &keyed(json!([{"name": "x", "value": "1"}, {"name": "x", "value": "3"}])),
+    ))
+    .await;
     tape.send(Call::apply(&path, "bob", &keyed(json!([{"value": "3"}])))).await;
     tape.finish();
 }
@@ -557,7 +619,12 @@ async fn custom_unknown_parts_are_owned_by_field(api: Target) {
     let (ns, kind) = (api.namespace().await, Kind::of(&api));
     kind.with_spec(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})).await;
     let (path, mut tape) = (format!("{}/a", kind.path(&ns)), Tape::new(&api));
-    tape.send(Call::apply(&path, "alice", &kind.object("a", json!({"deep": {"a": 1, "list": [1, {"b": 2}]}})))).await;
+    tape.send(Call::apply(
+        &path,
+        "alice",
+        &kind.object("a", json!({"deep": {"a": 1, "list": [1, {"b": 2}]}})),
+    ))
+    .await;
     tape.send(Call::apply(&path, "bob", &kind.object("a", json!({"deep": {"c": true}})))).await;
     tape.send(Call::apply(&path, "bob", &kind.object("a", json!({"deep": {"list": []}})))).await;
     tape.finish();
@@ -565,7 +632,8 @@ async fn custom_unknown_parts_are_owned_by_field(api: Target) {
 
 async fn a_custom_default_is_not_owned(api: Target) {
     let (ns, kind) = (api.namespace().await, Kind::of(&api));
-    kind.with_spec(object(json!({"size": {"type": "integer", "default": 3}, "colour": {"type": "string"}}))).await;
+    kind.with_spec(object(json!({"size": {"type": "integer", "default": 3}, "colour": {"type": "string"}})))
+        .await;
     let (path, mut tape) = (format!("{}/a", kind.path(&ns)), Tape::new(&api));
     tape.send(Call::apply(&path, "alice", &kind.object("a", json!({"colour": "red"})))).await;
     tape.send(Call::apply(&path, "bob", &kind.object("a", json!({"size": 4})))).await;

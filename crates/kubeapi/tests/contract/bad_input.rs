@@ -70,7 +70,12 @@ async fn an_unknown_content_type_is_refused(api: Target) {
 }
 
 async fn broken_protobuf_is_refused(api: Target) {
-    for body in [&b"nonsense"[..], b"k8s\0", b"k8s\0\xff\xff\xff\xff", b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x7f"] {
+    for body in [
+        &b"nonsense"[..],
+        b"k8s\0",
+        b"k8s\0\xff\xff\xff\xff",
+        b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x7f",
+    ] {
         let answer = post(&api, "application/vnd.kubernetes.protobuf", body).await;
         assert!((400..500).contains(&answer.code), "{answer}");
     }
@@ -81,7 +86,10 @@ fn nested(depth: usize) -> String {
 }
 
 async fn deep_json_is_refused(api: Target) {
-    let body = format!("{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"a\"}},\"deep\":{}}}", nested(100_000));
+    let body = format!(
+        "{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"a\"}},\"deep\":{}}}",
+        nested(100_000)
+    );
     let answer = post(&api, "application/json", body).await;
     assert!(matches!(answer.code, 400 | 413), "{}", answer.code);
     let body = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -91,7 +99,11 @@ async fn deep_json_is_refused(api: Target) {
 async fn deep_custom_json_is_refused(api: Target) {
     let (ns, kind) = (api.namespace().await, Kind::of(&api));
     kind.with_spec(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})).await;
-    let body = format!("{{\"apiVersion\":\"{}/v1\",\"kind\":\"Widget\",\"metadata\":{{\"name\":\"a\"}},\"spec\":{}}}", kind.group, nested(20_000));
+    let body = format!(
+        "{{\"apiVersion\":\"{}/v1\",\"kind\":\"Widget\",\"metadata\":{{\"name\":\"a\"}},\"spec\":{}}}",
+        kind.group,
+        nested(20_000)
+    );
     let answer = api.send(Call::new(Method::POST, &kind.path(&ns)).body("application/json", body)).await;
     assert!((400..500).contains(&answer.code), "{}", answer.code);
     api.post(&kind.path(&ns), kind.object("a", json!({"fine": true}))).await.created();
@@ -107,18 +119,36 @@ async fn a_huge_body_is_refused(api: Target) {
 async fn a_large_object_is_refused(api: Target) {
     let ns = api.namespace().await;
     let answer = api.post(&maps(&ns), map("a", json!({"k": "x".repeat(1_100_000)}))).await;
-    answer.refused(422, "Invalid", "ConfigMap \"a\" is invalid: []: Too long: may not be more than 1048576 bytes");
+    answer.refused(
+        422,
+        "Invalid",
+        "ConfigMap \"a\" is invalid: []: Too long: may not be more than 1048576 bytes",
+    );
 }
 
 const TRICKS: [&str; 12] = [
-    "/api/v1/../v1/namespaces", "/api/v1/namespaces/./default", "/../../etc/passwd", "/api/v1/namespaces/default/configmaps/..",
-    "/api/v1/namespaces/%2e%2e/configmaps", "/api/v1/namespaces/default/configmaps/a%2Fb", "/api/v1/namespaces/default%2Fconfigmaps",
-    "/api%2Fv1/namespaces", "//api/v1/namespaces", "/api//v1/namespaces", "/api/v1/namespaces//configmaps", "/version/../api/v1/secrets",
+    "/api/v1/../v1/namespaces",
+    "/api/v1/namespaces/./default",
+    "/../../etc/passwd",
+    "/api/v1/namespaces/default/configmaps/..",
+    "/api/v1/namespaces/%2e%2e/configmaps",
+    "/api/v1/namespaces/default/configmaps/a%2Fb",
+    "/api/v1/namespaces/default%2Fconfigmaps",
+    "/api%2Fv1/namespaces",
+    "//api/v1/namespaces",
+    "/api//v1/namespaces",
+    "/api/v1/namespaces//configmaps",
+    "/version/../api/v1/secrets",
 ];
 
 async fn tricks_in_a_path_open_no_door(api: Target) {
     // Anonymous may see versions and health: no way of writing a path makes it more.
-    for path in TRICKS.into_iter().chain(["/healthz/../api/v1/namespaces", "/readyz/..%2Fapi/v1/namespaces", "/version/%2e%2e/api/v1/namespaces", "/livez//api/v1/namespaces"]) {
+    for path in TRICKS.into_iter().chain([
+        "/healthz/../api/v1/namespaces",
+        "/readyz/..%2Fapi/v1/namespaces",
+        "/version/%2e%2e/api/v1/namespaces",
+        "/livez//api/v1/namespaces",
+    ]) {
         let answer = api.send(Call::get(path).authorization("")).await;
         assert!((300..500).contains(&answer.code), "{answer}");
     }
@@ -197,10 +227,17 @@ async fn still_fine(api: &Target) {
 }
 
 async fn a_broken_request_line_is_refused(api: Target) {
-    for words in ["nonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET /api HTTP/1.1\r\nHost: a\r\nBad Header\r\n\r\n"] {
+    for words in [
+        "nonsense\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+        "GET /api HTTP/1.1\r\nHost: a\r\nBad Header\r\n\r\n",
+    ] {
         let mut stream = connection(&api).await;
         stream.write_all(words.as_bytes()).await.expect("it can be written");
-        let said = last_words(stream, Duration::from_secs(20)).await.unwrap_or_else(|| panic!("{words:?}: left open"));
+        let said = last_words(stream, Duration::from_secs(20))
+            .await
+            .unwrap_or_else(|| panic!("{words:?}: left open"));
         let code: u16 = said.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(400);
         assert!((400..506).contains(&code), "{words:?}: {said}");
     }
@@ -225,7 +262,11 @@ async fn a_head_that_never_ends_is_cut_off(api: Target) {
 async fn a_body_that_is_too_short_harms_nobody(api: Target) {
     let ns = api.namespace().await;
     let mut stream = connection(&api).await;
-    let head = format!("POST {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n{{\"apiVersion\"", maps(&ns), api.way.token);
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n{{\"apiVersion\"",
+        maps(&ns),
+        api.way.token
+    );
     stream.write_all(head.as_bytes()).await.expect("it can be written");
     stream.shutdown().await.expect("it can be ended");
     drop(stream);
@@ -267,14 +308,21 @@ async fn invalid_utf8_is_refused(api: Target) {
 
 async fn a_null_in_a_name_is_refused(api: Target) {
     let ns = api.namespace().await;
-    api.post(&maps(&ns), map("a\u{0}b", json!({}))).await.refused_with(422, "Invalid", "metadata.name: Invalid value: \"a\\x00b\"");
+    api.post(&maps(&ns), map("a\u{0}b", json!({}))).await.refused_with(
+        422,
+        "Invalid",
+        "metadata.name: Invalid value: \"a\\x00b\"",
+    );
 }
 
 async fn huge_numbers_do_not_wrap(api: Target) {
     let (ns, kind) = (api.namespace().await, Kind::of(&api));
     kind.with_spec(object(json!({"n": {"type": "integer"}, "x": {"type": "number"}}))).await;
     for (number, code) in [("9223372036854775807", 201), ("9223372036854775808", 422), ("1e400", 400)] {
-        let body = format!("{{\"apiVersion\":\"{}/v1\",\"kind\":\"Widget\",\"metadata\":{{\"generateName\":\"a-\"}},\"spec\":{{\"n\":{number}}}}}", kind.group);
+        let body = format!(
+            "{{\"apiVersion\":\"{}/v1\",\"kind\":\"Widget\",\"metadata\":{{\"generateName\":\"a-\"}},\"spec\":{{\"n\":{number}}}}}",
+            kind.group
+        );
         let answer = api.send(Call::new(Method::POST, &kind.path(&ns)).body("application/json", body)).await;
         assert_eq!(answer.code, code, "{number}: {answer}");
     }
@@ -287,7 +335,11 @@ async fn huge_numbers_do_not_wrap(api: Target) {
 async fn a_patch_of_deep_json_is_refused(api: Target) {
     let ns = api.namespace().await;
     api.post(&maps(&ns), map("a", json!({}))).await.created();
-    for kind in ["application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"] {
+    for kind in [
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+    ] {
         let path = format!("{}/a?fieldManager=m", maps(&ns));
         let answer = api.send(Call::new(Method::PATCH, &path).body(kind, nested(50_000))).await;
         assert!((400..500).contains(&answer.code), "{kind}: {}", answer.code);

@@ -81,12 +81,16 @@ async fn a_kind_is_in_discovery(api: Target) {
     let kind = Kind::of(&api);
     kind.with_spec(size()).await;
     let path = format!("/apis/{}/v1", kind.group);
-    let list = api.until(&path, |answer| answer.code == 200 && answer.at("/resources/0/name") == "widgets").await;
+    let list =
+        api.until(&path, |answer| answer.code == 200 && answer.at("/resources/0/name") == "widgets").await;
     let resource = list.at("/resources/0");
     assert_eq!(resource["kind"], "Widget");
     assert_eq!(resource["namespaced"], true);
     assert_eq!(resource["singularName"], "widget");
-    assert_eq!(resource["verbs"], json!(["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]));
+    assert_eq!(
+        resource["verbs"],
+        json!(["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"])
+    );
     let group = api.until(&format!("/apis/{}", kind.group), |answer| answer.code == 200).await;
     group.has("/kind", "APIGroup").has("/preferredVersion/version", "v1");
     let group_name = kind.group.clone();
@@ -112,7 +116,9 @@ async fn refused(api: &Target, change: impl Fn(&mut Value), causes: &[&str]) {
 
 async fn the_name_must_be_plural_and_group(api: Target) {
     let group = Kind::of(&api).group;
-    let want = format!("FieldValueInvalid metadata.name: Invalid value: \"gadgets.{group}\": must be spec.names.plural+\".\"+spec.group");
+    let want = format!(
+        "FieldValueInvalid metadata.name: Invalid value: \"gadgets.{group}\": must be spec.names.plural+\".\"+spec.group"
+    );
     refused(&api, |crd| crd["metadata"]["name"] = json!(format!("gadgets.{group}")), &[&want]).await;
 }
 
@@ -132,8 +138,10 @@ async fn a_kind_has_one_storage_version(api: Target) {
 }
 
 async fn a_schema_is_required(api: Target) {
-    let remove = |crd: &mut Value| drop(crd["spec"]["versions"][0].as_object_mut().expect("a map").remove("schema"));
-    refused(&api, remove, &["FieldValueRequired spec.versions[0].schema.openAPIV3Schema: Required value"]).await;
+    let remove =
+        |crd: &mut Value| drop(crd["spec"]["versions"][0].as_object_mut().expect("a map").remove("schema"));
+    refused(&api, remove, &["FieldValueRequired spec.versions[0].schema.openAPIV3Schema: Required value"])
+        .await;
 }
 
 async fn names_are_in_lower_case(api: Target) {
@@ -163,7 +171,8 @@ async fn a_taken_name_is_not_accepted(api: Target) {
     kind.with_spec(size()).await;
     let mut other = kind.crd(size());
     other["metadata"]["name"] = json!(format!("gadgets.{}", kind.group));
-    other["spec"]["names"] = json!({"plural": "gadgets", "singular": "gadget", "kind": "Widget", "listKind": "GadgetList"});
+    other["spec"]["names"] =
+        json!({"plural": "gadgets", "singular": "gadget", "kind": "Widget", "listKind": "GadgetList"});
     api.post(CRDS, other).await.created();
     let path = format!("{CRDS}/gadgets.{}", kind.group);
     let crd = api.until(&path, |crd| !condition(&crd.body, "NamesAccepted").0.is_empty()).await.body;
@@ -198,7 +207,14 @@ async fn objects_of_a_namespaced_kind_need_one(api: Target) {
 
 async fn two_versions(api: &Target) -> (String, Kind) {
     let (ns, kind) = (api.namespace().await, Kind::of(api));
-    let versions = json!([version("v1", true, size()), version("v2", false, object(json!({"size": {"type": "integer"}, "colour": {"type": "string", "default": "grey"}})))]);
+    let versions = json!([
+        version("v1", true, size()),
+        version(
+            "v2",
+            false,
+            object(json!({"size": {"type": "integer"}, "colour": {"type": "string", "default": "grey"}}))
+        )
+    ]);
     kind.install(kind.crd_of(versions)).await;
     (ns, kind)
 }
@@ -249,7 +265,9 @@ async fn a_storage_version_may_not_be_dropped(api: Target) {
 
 async fn unserved_versions_keep_their_objects(api: Target) {
     let (ns, kind) = two_versions(&api).await;
-    api.post(&kind.path_in("v2", &ns), kind.object_in("v2", "a", json!({"size": 4, "colour": "red"}))).await.created();
+    api.post(&kind.path_in("v2", &ns), kind.object_in("v2", "a", json!({"size": 4, "colour": "red"})))
+        .await
+        .created();
     // The stored version knows no colour: reading in it prunes.
     api.get(&format!("{}/a", kind.path(&ns))).await.has("/spec/size", 4);
 }
@@ -297,10 +315,14 @@ async fn status_is_apart_where_there_is_a_subresource(api: Target) {
     let path = format!("{}/a", kind.path(&ns));
     api.post(&kind.path(&ns), body).await.has("/status", Value::Null);
     api.merge(&path, json!({"status": {"seen": 2}})).await.has("/status", Value::Null);
-    let answer = api.merge(&format!("{path}/status"), json!({"spec": {"size": 9}, "status": {"seen": 3}})).await;
+    let answer =
+        api.merge(&format!("{path}/status"), json!({"spec": {"size": 9}, "status": {"seen": 3}})).await;
     answer.ok();
     answer.has("/status", json!({"seen": 3})).has("/spec/size", 1).has("/metadata/generation", 1);
-    api.merge(&path, json!({"spec": {"size": 2}})).await.has("/status/seen", 3).has("/metadata/generation", 2);
+    api.merge(&path, json!({"spec": {"size": 2}}))
+        .await
+        .has("/status/seen", 3)
+        .has("/metadata/generation", 2);
     api.get(&format!("{path}/status")).await.has("/status/seen", 3);
 }
 
@@ -310,7 +332,10 @@ async fn without_a_subresource_status_is_a_field(api: Target) {
     let path = format!("{}/a", kind.path(&ns));
     let body = with(kind.object("a", json!({"size": 1})), json!({"status": {"seen": 1}}));
     api.post(&kind.path(&ns), body).await.has("/status/seen", 1);
-    api.merge(&path, json!({"status": {"seen": 2}})).await.has("/status/seen", 2).has("/metadata/generation", 2);
+    api.merge(&path, json!({"status": {"seen": 2}}))
+        .await
+        .has("/status/seen", 2)
+        .has("/metadata/generation", 2);
     let answer = api.get(&format!("{path}/status")).await;
     answer.refused(404, "NotFound", &format!("widgets.{} \"a\" not found", kind.group));
 }
@@ -321,7 +346,12 @@ async fn a_status_of_its_own_makes_no_generation(api: Target) {
     api.post(&kind.path(&ns), kind.object("a", json!({}))).await.created();
     let first = api.merge(&path, json!({"metadata": {"annotations": {"a": "1"}}})).await;
     first.has("/metadata/generation", 1);
-    let answer = api.merge(&format!("{path}/status"), json!({"metadata": {"annotations": {"a": "2"}}, "status": {"x": 1}})).await;
+    let answer = api
+        .merge(
+            &format!("{path}/status"),
+            json!({"metadata": {"annotations": {"a": "2"}}, "status": {"x": 1}}),
+        )
+        .await;
     answer.has("/metadata/annotations", json!({"a": "1"}));
 }
 
@@ -334,7 +364,11 @@ async fn scale_shows_and_sets_replicas(api: Target) {
     let made = api.post(&kind.path(&ns), kind.object("a", json!({"replicas": 2}))).await;
     let path = format!("{}/a/scale", kind.path(&ns));
     let scale = api.get(&path).await;
-    scale.has("/kind", "Scale").has("/apiVersion", "autoscaling/v1").has("/spec/replicas", 2).has("/status/replicas", 0);
+    scale
+        .has("/kind", "Scale")
+        .has("/apiVersion", "autoscaling/v1")
+        .has("/spec/replicas", 2)
+        .has("/status/replicas", 0);
     scale.has("/metadata/uid", made.at("/metadata/uid")).has("/metadata/resourceVersion", made.version());
     let answer = api.merge(&path, json!({"spec": {"replicas": 5}})).await;
     answer.ok();
@@ -358,7 +392,11 @@ async fn scale_without_replicas_is_refused(api: Target) {
     let (ns, kind) = with_subresources(&api, scaled()).await;
     api.post(&kind.path(&ns), kind.object("a", json!({}))).await.created();
     let answer = api.get(&format!("{}/a/scale", kind.path(&ns))).await;
-    answer.refused(500, "InternalError", "Internal error occurred: the spec replicas field \".spec.replicas\" does not exist");
+    answer.refused(
+        500,
+        "InternalError",
+        "Internal error occurred: the spec replicas field \".spec.replicas\" does not exist",
+    );
 }
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -378,12 +416,19 @@ fn column(name: &str, kind: &str, path: &str) -> Value {
 }
 
 async fn printer_columns_are_shown(api: Target) {
-    let table = with_columns(&api, json!([
-        with(column("Size", "integer", ".spec.size"), json!({"description": "How large."})),
-        column("First", "string", ".spec.list[0].n"), column("All", "string", ".spec.list[*].n"), column("Flag", "boolean", ".spec.flag"), column("Missing", "string", ".spec.at"),
-    ]))
+    let table = with_columns(
+        &api,
+        json!([
+            with(column("Size", "integer", ".spec.size"), json!({"description": "How large."})),
+            column("First", "string", ".spec.list[0].n"),
+            column("All", "string", ".spec.list[*].n"),
+            column("Flag", "boolean", ".spec.flag"),
+            column("Missing", "string", ".spec.at"),
+        ]),
+    )
     .await;
-    let names: Vec<_> = table["columnDefinitions"].as_array().into_iter().flatten().map(|c| c["name"].clone()).collect();
+    let names: Vec<_> =
+        table["columnDefinitions"].as_array().into_iter().flatten().map(|c| c["name"].clone()).collect();
     assert_eq!(names, ["Name", "Size", "First", "All", "Flag", "Missing"]);
     assert_eq!(table["columnDefinitions"][1]["description"], "How large.");
     assert_eq!(table["columnDefinitions"][1]["type"], "integer");
@@ -392,7 +437,14 @@ async fn printer_columns_are_shown(api: Target) {
 }
 
 async fn columns_of_priority_are_for_wide(api: Target) {
-    let table = with_columns(&api, json!([with(column("Size", "integer", ".spec.size"), json!({"priority": 1})), column("Age", "date", ".metadata.creationTimestamp")])).await;
+    let table = with_columns(
+        &api,
+        json!([
+            with(column("Size", "integer", ".spec.size"), json!({"priority": 1})),
+            column("Age", "date", ".metadata.creationTimestamp")
+        ]),
+    )
+    .await;
     assert_eq!(table["columnDefinitions"][1]["priority"], 1);
     assert_eq!(table["columnDefinitions"][2]["type"], "date");
     let age = table["rows"][0]["cells"][2].as_str().unwrap_or_default();
@@ -404,7 +456,8 @@ async fn without_columns_name_and_age_are_shown(api: Target) {
     kind.with_spec(size()).await;
     api.post(&kind.path(&ns), kind.object("a", json!({}))).await.created();
     let table = api.send(Call::get(&kind.path(&ns)).accept(TABLE)).await.ok();
-    let names: Vec<_> = table["columnDefinitions"].as_array().into_iter().flatten().map(|c| c["name"].clone()).collect();
+    let names: Vec<_> =
+        table["columnDefinitions"].as_array().into_iter().flatten().map(|c| c["name"].clone()).collect();
     assert_eq!(names, ["Name", "Age"]);
 }
 
@@ -434,7 +487,9 @@ async fn a_changed_schema_takes_effect(api: Target) {
     answer.has("/metadata/generation", 2);
     let body = kind.object("a", json!({"colour": "red"}));
     let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while api.send(Call::post(&kind.path(&ns), &body).query("dryRun", "All")).await.at("/spec/colour") != "red" {
+    while api.send(Call::post(&kind.path(&ns), &body).query("dryRun", "All")).await.at("/spec/colour")
+        != "red"
+    {
         assert!(std::time::Instant::now() < give_up, "the new field is still pruned");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
@@ -443,10 +498,16 @@ async fn a_changed_schema_takes_effect(api: Target) {
 async fn a_deprecated_version_warns(api: Target) {
     let (ns, kind) = (api.namespace().await, Kind::of(&api));
     let old = with(version("v1alpha1", false, size()), json!({"deprecated": true}));
-    let said = with(version("v1beta1", false, size()), json!({"deprecated": true, "deprecationWarning": "go to v1"}));
+    let said = with(
+        version("v1beta1", false, size()),
+        json!({"deprecated": true, "deprecationWarning": "go to v1"}),
+    );
     kind.install(kind.crd_of(json!([version("v1", true, size()), old, said]))).await;
     let answer = api.get(&kind.path_in("v1alpha1", &ns)).await;
-    assert_eq!(answer.warnings(), [format!("299 - \"{0}/v1alpha1 Widget is deprecated; use {0}/v1 Widget\"", kind.group)]);
+    assert_eq!(
+        answer.warnings(),
+        [format!("299 - \"{0}/v1alpha1 Widget is deprecated; use {0}/v1 Widget\"", kind.group)]
+    );
     assert_eq!(api.get(&kind.path_in("v1beta1", &ns)).await.warnings(), ["299 - \"go to v1\""]);
     assert!(api.get(&kind.path(&ns)).await.warnings().is_empty());
 }
@@ -456,7 +517,11 @@ async fn a_spec_needs_a_group_with_a_dot(api: Target) {
     crd["spec"]["group"] = json!("nodot");
     crd["metadata"]["name"] = json!("widgets.nodot");
     let answer = api.post(CRDS, crd).await;
-    answer.refused_with(422, "Invalid", "spec.group: Invalid value: \"nodot\": should be a domain with at least one dot");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "spec.group: Invalid value: \"nodot\": should be a domain with at least one dot",
+    );
 }
 
 async fn protected_groups_need_approval(api: Target) {
@@ -475,7 +540,10 @@ async fn custom_objects_are_named_as_subdomains(api: Target) {
     answer.refused_with(422, "Invalid", &format!("Widget.{} \"Bad Name\" is invalid: metadata.name: Invalid value: \"Bad Name\": a lowercase RFC 1123 subdomain must consist of", kind.group));
     let answer = api.post(&kind.path(&ns), kind.object("a", json!({"size": "x"}))).await;
     answer.refused(422, "Invalid", &format!("Widget.{} \"a\" is invalid: spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\"", kind.group));
-    answer.has("/details/kind", "Widget").has("/details/group", kind.group.as_str()).has("/details/name", "a");
+    answer
+        .has("/details/kind", "Widget")
+        .has("/details/group", kind.group.as_str())
+        .has("/details/name", "a");
 }
 
 async fn custom_objects_are_found_under_every_version(api: Target) {
@@ -498,7 +566,8 @@ async fn selectable_fields_must_be_in_the_schema(api: Target) {
 
 async fn printer_columns_must_be_paths(api: Target) {
     let mut crd = Kind::of(&api).crd(size());
-    crd["spec"]["versions"][0]["additionalPrinterColumns"] = json!([{"name": "X", "type": "colour", "jsonPath": "spec"}]);
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([{"name": "X", "type": "colour", "jsonPath": "spec"}]);
     let answer = api.post(CRDS, crd).await;
     answer.is(422);
     answer.refused_with(422, "Invalid", "spec.additionalPrinterColumns[0].type: Invalid value: \"colour\": must be one of boolean,date,integer,number,string");

@@ -120,7 +120,8 @@ async fn an_object_needs_a_name(api: Target) {
     let answer = api.post(&maps(&ns), json!({"data": {}})).await;
     let text = "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required";
     answer.refused(422, "Invalid", text);
-    answer.has_causes(&["FieldValueRequired metadata.name: Required value: name or generateName is required"]);
+    answer
+        .has_causes(&["FieldValueRequired metadata.name: Required value: name or generateName is required"]);
     answer.has("/details/kind", "ConfigMap");
 }
 
@@ -129,9 +130,11 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 async fn a_name_must_be_a_dns_subdomain(api: Target) {
     let ns = api.namespace().await;
     let answer = api.post(&maps(&ns), map("Bad_Name", json!({}))).await;
-    let message = format!("ConfigMap \"Bad_Name\" is invalid: metadata.name: Invalid value: \"Bad_Name\": {SUBDOMAIN}");
+    let message =
+        format!("ConfigMap \"Bad_Name\" is invalid: metadata.name: Invalid value: \"Bad_Name\": {SUBDOMAIN}");
     answer.refused(422, "Invalid", &message);
-    answer.has_causes(&[&format!("FieldValueInvalid metadata.name: Invalid value: \"Bad_Name\": {SUBDOMAIN}")]);
+    answer
+        .has_causes(&[&format!("FieldValueInvalid metadata.name: Invalid value: \"Bad_Name\": {SUBDOMAIN}")]);
     answer.has("/details/name", "Bad_Name").has("/details/kind", "ConfigMap");
 }
 
@@ -190,7 +193,11 @@ async fn a_custom_object_without_kind_is_refused(api: Target) {
     let mut other = kind.object("a", json!({}));
     other["kind"] = json!("Gadget");
     let answer = api.post(&kind.path(&ns), other).await;
-    answer.refused(422, "Invalid", &format!("Gadget.{} \"a\" is invalid: kind: Invalid value: \"Gadget\": must be Widget", kind.group));
+    answer.refused(
+        422,
+        "Invalid",
+        &format!("Gadget.{} \"a\" is invalid: kind: Invalid value: \"Gadget\": must be Widget", kind.group),
+    );
 }
 
 async fn a_resource_version_may_not_be_given(api: Target) {
@@ -238,13 +245,15 @@ async fn annotations_may_not_be_too_large(api: Target) {
     let answer = api.post(&maps(&ns), body).await;
     let text = "metadata.annotations: Too long: may not be more than 262144 bytes";
     answer.refused(422, "Invalid", &format!("ConfigMap \"a\" is invalid: {text}"));
-    answer.has_causes(&["FieldValueTooLong metadata.annotations: Too long: may not be more than 262144 bytes"]);
+    answer
+        .has_causes(&["FieldValueTooLong metadata.annotations: Too long: may not be more than 262144 bytes"]);
 }
 
 async fn owners_must_be_whole(api: Target) {
     let ns = api.namespace().await;
     let mut body = map("a", json!({}));
-    body["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "", "uid": ""}]);
+    body["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "", "uid": ""}]);
     let answer = api.post(&maps(&ns), body).await;
     answer.is(422);
     answer.has_causes(&[
@@ -325,7 +334,11 @@ async fn a_docker_secret_must_be_json(api: Target) {
         "stringData": {".dockerconfigjson": "{not json"},
     });
     let answer = api.post(&core(&ns, "secrets"), body).await;
-    answer.refused_with(422, "Invalid", "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": ");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": ",
+    );
 }
 
 async fn keys_of_a_config_map_are_checked(api: Target) {
@@ -339,7 +352,11 @@ async fn a_key_is_text_or_binary_not_both(api: Target) {
     let mut body = map("a", json!({"k": "x"}));
     body["binaryData"] = json!({"k": "eA=="});
     let answer = api.post(&maps(&ns), body).await;
-    answer.refused(422, "Invalid", "ConfigMap \"a\" is invalid: data[k]: Invalid value: \"k\": duplicate of key present in binaryData");
+    answer.refused(
+        422,
+        "Invalid",
+        "ConfigMap \"a\" is invalid: data[k]: Invalid value: \"k\": duplicate of key present in binaryData",
+    );
 }
 
 async fn yaml_bodies_are_read(api: Target) {
@@ -357,7 +374,10 @@ async fn yaml_answers_are_given(api: Target) {
     answer.ok();
     assert_eq!(answer.header("content-type"), "application/yaml");
     let text = answer.text();
-    assert!(text.contains("apiVersion: v1\n") && text.contains("kind: ConfigMap\n") && text.contains("  k: v\n"), "{text}");
+    assert!(
+        text.contains("apiVersion: v1\n") && text.contains("kind: ConfigMap\n") && text.contains("  k: v\n"),
+        "{text}"
+    );
 }
 
 async fn an_empty_body_is_refused(api: Target) {

@@ -75,7 +75,8 @@ async fn a_finalizer_keeps_the_object(api: Target) {
 async fn a_deleted_object_takes_no_new_finalizers(api: Target) {
     let path = one(&api, &["example.com/wait"]).await;
     api.delete(&path).await.ok();
-    let answer = api.merge(&path, json!({"metadata": {"finalizers": ["example.com/wait", "example.com/more"]}})).await;
+    let answer =
+        api.merge(&path, json!({"metadata": {"finalizers": ["example.com/wait", "example.com/more"]}})).await;
     answer.refused(422, "Invalid", "ConfigMap \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"example.com/more\"}");
     free(&api, &path).await;
 }
@@ -83,7 +84,8 @@ async fn a_deleted_object_takes_no_new_finalizers(api: Target) {
 async fn a_deletion_cannot_be_taken_back(api: Target) {
     let path = one(&api, &["example.com/wait"]).await;
     let deleted = api.delete(&path).await;
-    let answer = api.merge(&path, json!({"metadata": {"deletionTimestamp": null, "labels": {"a": "b"}}})).await;
+    let answer =
+        api.merge(&path, json!({"metadata": {"deletionTimestamp": null, "labels": {"a": "b"}}})).await;
     answer.ok();
     answer.has("/metadata/deletionTimestamp", deleted.at("/metadata/deletionTimestamp"));
     free(&api, &path).await;
@@ -114,7 +116,8 @@ fn preconditions(preconditions: Value) -> Value {
 async fn a_delete_of_another_uid_conflicts(api: Target) {
     let path = one(&api, &[]).await;
     let uid = api.get(&path).await.at("/metadata/uid");
-    let answer = api.delete_with(&path, preconditions(json!({"uid": "11111111-2222-3333-4444-555555555555"}))).await;
+    let answer =
+        api.delete_with(&path, preconditions(json!({"uid": "11111111-2222-3333-4444-555555555555"}))).await;
     answer.refused(409, "Conflict", &format!("Operation cannot be fulfilled on ConfigMap \"a\": the UID in the precondition (11111111-2222-3333-4444-555555555555) does not match the UID in record ({}). The object might have been deleted and then recreated", uid.as_str().unwrap_or_default()));
     api.get(&path).await.ok();
 }
@@ -142,7 +145,8 @@ async fn an_unknown_propagation_is_refused(api: Target) {
 
 async fn orphans_and_propagation_exclude_each_other(api: Target) {
     let path = one(&api, &[]).await;
-    let answer = api.delete_with(&path, json!({"propagationPolicy": "Background", "orphanDependents": true})).await;
+    let answer =
+        api.delete_with(&path, json!({"propagationPolicy": "Background", "orphanDependents": true})).await;
     answer.refused_with(422, "Invalid", "orphanDependents and deletionPropagation cannot be both set");
 }
 
@@ -243,7 +247,10 @@ async fn kube_deletes(api: Target) {
     let ns = api.namespace().await;
     api.post(&maps(&ns), map("a", json!({}))).await.created();
     let maps: Api<ConfigMap> = Api::namespaced(api.client.clone(), &ns);
-    let other = DeleteParams { preconditions: Some(Preconditions { uid: Some("x".to_owned()), ..Default::default() }), ..Default::default() };
+    let other = DeleteParams {
+        preconditions: Some(Preconditions { uid: Some("x".to_owned()), ..Default::default() }),
+        ..Default::default()
+    };
     let refused = maps.delete("a", &other).await;
     assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 409), "{refused:?}");
     let gone = maps.delete("a", &DeleteParams::foreground()).await.expect("it can be deleted");

@@ -50,10 +50,23 @@ async fn the_groups_are_listed(api: Target) {
     let answer = api.get("/apis").await;
     answer.ok();
     answer.has("/kind", "APIGroupList").has("/apiVersion", "v1");
-    let names: Vec<_> = answer.at("/groups").as_array().into_iter().flatten().map(|group| group["name"].clone()).collect();
+    let names: Vec<_> =
+        answer.at("/groups").as_array().into_iter().flatten().map(|group| group["name"].clone()).collect();
     for name in [
-        "apps", "batch", "autoscaling", "policy", "events.k8s.io", "discovery.k8s.io", "coordination.k8s.io", "networking.k8s.io",
-        "rbac.authorization.k8s.io", "apiextensions.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
+        "apps",
+        "batch",
+        "autoscaling",
+        "policy",
+        "events.k8s.io",
+        "discovery.k8s.io",
+        "coordination.k8s.io",
+        "networking.k8s.io",
+        "rbac.authorization.k8s.io",
+        "apiextensions.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "admissionregistration.k8s.io",
+        "apiregistration.k8s.io",
     ] {
         assert!(names.contains(&json!(name)), "{name}: {names:?}");
     }
@@ -61,10 +74,13 @@ async fn the_groups_are_listed(api: Target) {
 
 async fn a_group_says_its_versions(api: Target) {
     let answer = api.get("/apis/apps").await;
-    assert_eq!(answer.ok(), json!({
-        "kind": "APIGroup", "apiVersion": "v1", "name": "apps",
-        "versions": [{"groupVersion": "apps/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "apps/v1", "version": "v1"},
-    }));
+    assert_eq!(
+        answer.ok(),
+        json!({
+            "kind": "APIGroup", "apiVersion": "v1", "name": "apps",
+            "versions": [{"groupVersion": "apps/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "apps/v1", "version": "v1"},
+        })
+    );
 }
 
 fn resource(list: &Value, name: &str) -> Value {
@@ -83,14 +99,20 @@ fn stripped(mut resource: Value) -> Value {
 async fn the_core_resources_are_listed(api: Target) {
     let list = api.get("/api/v1").await.ok();
     assert_eq!((&list["kind"], &list["groupVersion"]), (&json!("APIResourceList"), &json!("v1")));
-    assert_eq!(stripped(resource(&list, "configmaps")), json!({
-        "name": "configmaps", "singularName": "configmap", "namespaced": true, "kind": "ConfigMap",
-        "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"], "shortNames": ["cm"],
-    }));
-    assert_eq!(stripped(resource(&list, "namespaces")), json!({
-        "name": "namespaces", "singularName": "namespace", "namespaced": false, "kind": "Namespace",
-        "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"], "shortNames": ["ns"],
-    }));
+    assert_eq!(
+        stripped(resource(&list, "configmaps")),
+        json!({
+            "name": "configmaps", "singularName": "configmap", "namespaced": true, "kind": "ConfigMap",
+            "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"], "shortNames": ["cm"],
+        })
+    );
+    assert_eq!(
+        stripped(resource(&list, "namespaces")),
+        json!({
+            "name": "namespaces", "singularName": "namespace", "namespaced": false, "kind": "Namespace",
+            "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"], "shortNames": ["ns"],
+        })
+    );
     for name in ["secrets", "services", "serviceaccounts", "events", "endpoints", "pods", "nodes"] {
         resource(&list, name);
     }
@@ -98,10 +120,13 @@ async fn the_core_resources_are_listed(api: Target) {
 
 async fn the_resources_of_a_group_are_listed(api: Target) {
     let list = api.get("/apis/apps/v1").await.ok();
-    assert_eq!(stripped(resource(&list, "deployments")), json!({
-        "name": "deployments", "singularName": "deployment", "namespaced": true, "kind": "Deployment",
-        "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"], "shortNames": ["deploy"], "categories": ["all"],
-    }));
+    assert_eq!(
+        stripped(resource(&list, "deployments")),
+        json!({
+            "name": "deployments", "singularName": "deployment", "namespaced": true, "kind": "Deployment",
+            "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"], "shortNames": ["deploy"], "categories": ["all"],
+        })
+    );
     let list = api.get("/apis/coordination.k8s.io/v1").await.ok();
     assert_eq!(resource(&list, "leases")["kind"], "Lease");
 }
@@ -115,14 +140,20 @@ async fn an_unknown_group_is_not_found(api: Target) {
 
 async fn subresources_are_in_the_list(api: Target) {
     let list = api.get("/apis/apps/v1").await.ok();
-    assert_eq!(resource(&list, "deployments/scale"), json!({
-        "name": "deployments/scale", "singularName": "", "namespaced": true, "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"],
-    }));
+    assert_eq!(
+        resource(&list, "deployments/scale"),
+        json!({
+            "name": "deployments/scale", "singularName": "", "namespaced": true, "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"],
+        })
+    );
     assert_eq!(resource(&list, "deployments/status")["verbs"], json!(["get", "patch", "update"]));
     let list = api.get("/api/v1").await.ok();
-    assert_eq!(resource(&list, "serviceaccounts/token"), json!({
-        "name": "serviceaccounts/token", "singularName": "", "namespaced": true, "group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest", "verbs": ["create"],
-    }));
+    assert_eq!(
+        resource(&list, "serviceaccounts/token"),
+        json!({
+            "name": "serviceaccounts/token", "singularName": "", "namespaced": true, "group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest", "verbs": ["create"],
+        })
+    );
     assert_eq!(resource(&list, "namespaces/finalize")["verbs"], json!(["update"]));
 }
 
@@ -143,11 +174,20 @@ async fn discovery_comes_aggregated(api: Target) {
     let items = answer.at("/items").as_array().cloned().unwrap_or_default();
     let apps = items.iter().find(|item| item["metadata"]["name"] == "apps").expect("apps are there");
     let resources = apps["versions"][0]["resources"].as_array().cloned().unwrap_or_default();
-    let deployments = resources.iter().find(|resource| resource["resource"] == "deployments").expect("deployments too");
+    let deployments =
+        resources.iter().find(|resource| resource["resource"] == "deployments").expect("deployments too");
     // Empty means: as the group and version that this is listed under.
     assert_eq!(deployments["responseKind"], json!({"group": "", "version": "", "kind": "Deployment"}));
-    assert_eq!((&deployments["scope"], &deployments["singularResource"], &deployments["shortNames"]), (&json!("Namespaced"), &json!("deployment"), &json!(["deploy"])));
-    let names: Vec<_> = deployments["subresources"].as_array().into_iter().flatten().map(|sub| sub["subresource"].clone()).collect();
+    assert_eq!(
+        (&deployments["scope"], &deployments["singularResource"], &deployments["shortNames"]),
+        (&json!("Namespaced"), &json!("deployment"), &json!(["deploy"]))
+    );
+    let names: Vec<_> = deployments["subresources"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|sub| sub["subresource"].clone())
+        .collect();
     assert_eq!(names, ["scale", "status"]);
 }
 
@@ -174,7 +214,10 @@ async fn a_new_kind_is_in_aggregated_discovery(api: Target) {
         let items = answer.at("/items").as_array().cloned().unwrap_or_default();
         if let Some(found) = items.iter().find(|item| item["metadata"]["name"] == kind.group.as_str()) {
             let resource = &found["versions"][0]["resources"][0];
-            assert_eq!((&resource["resource"], &resource["responseKind"]["kind"]), (&json!("widgets"), &json!("Widget")));
+            assert_eq!(
+                (&resource["resource"], &resource["responseKind"]["kind"]),
+                (&json!("widgets"), &json!("Widget"))
+            );
             return;
         }
         assert!(std::time::Instant::now() < give_up, "it never came");
@@ -213,7 +256,9 @@ async fn the_paths_are_listed(api: Target) {
     let answer = api.get("/").await;
     answer.ok();
     let paths = answer.at("/paths").as_array().cloned().unwrap_or_default();
-    for path in ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/openapi/v3", "/version"] {
+    for path in
+        ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/openapi/v3", "/version"]
+    {
         assert!(paths.contains(&json!(path)), "{path}: {paths:?}");
     }
 }
@@ -232,10 +277,19 @@ async fn openapi_describes_a_group(api: Target) {
     answer.ok();
     assert!(answer.at("/openapi").as_str().unwrap_or_default().starts_with("3.0"), "OpenAPI 3");
     let schema = &answer.body["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"];
-    assert_eq!(schema["x-kubernetes-group-version-kind"], json!([{"group": "apps", "kind": "Deployment", "version": "v1"}]));
-    assert_eq!(schema["properties"]["spec"]["allOf"], json!([{"$ref": "#/components/schemas/io.k8s.api.apps.v1.DeploymentSpec"}]));
+    assert_eq!(
+        schema["x-kubernetes-group-version-kind"],
+        json!([{"group": "apps", "kind": "Deployment", "version": "v1"}])
+    );
+    assert_eq!(
+        schema["properties"]["spec"]["allOf"],
+        json!([{"$ref": "#/components/schemas/io.k8s.api.apps.v1.DeploymentSpec"}])
+    );
     let path = &answer.body["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
-    assert_eq!(path["patch"]["x-kubernetes-group-version-kind"], json!({"group": "apps", "kind": "Deployment", "version": "v1"}));
+    assert_eq!(
+        path["patch"]["x-kubernetes-group-version-kind"],
+        json!({"group": "apps", "kind": "Deployment", "version": "v1"})
+    );
     assert_eq!(path["patch"]["x-kubernetes-action"], "patch");
 }
 
@@ -246,17 +300,28 @@ async fn openapi_knows_keys_and_strategies(api: Target) {
     let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
     assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
     assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
-    assert_eq!((&containers["x-kubernetes-list-type"], &containers["x-kubernetes-list-map-keys"]), (&json!("map"), &json!(["name"])));
-    assert_eq!(schemas["io.k8s.api.core.v1.ConfigMap"]["properties"]["data"]["additionalProperties"]["type"], "string");
+    assert_eq!(
+        (&containers["x-kubernetes-list-type"], &containers["x-kubernetes-list-map-keys"]),
+        (&json!("map"), &json!(["name"]))
+    );
+    assert_eq!(
+        schemas["io.k8s.api.core.v1.ConfigMap"]["properties"]["data"]["additionalProperties"]["type"],
+        "string"
+    );
 }
 
 async fn openapi_describes_custom_kinds(api: Target) {
     let kind = Kind::of(&api);
     kind.with_spec(object(json!({"size": {"type": "integer", "description": "How large it is."}}))).await;
     let path = format!("/openapi/v3/apis/{}/v1", kind.group);
-    let answer = api.until(&path, |answer| answer.code == 200 && answer.text().contains("How large it is.")).await;
+    let answer =
+        api.until(&path, |answer| answer.code == 200 && answer.text().contains("How large it is.")).await;
     let schemas = answer.at("/components/schemas");
-    let found = schemas.as_object().into_iter().flatten().find(|(_, schema)| schema["x-kubernetes-group-version-kind"][0]["kind"] == "Widget");
+    let found = schemas
+        .as_object()
+        .into_iter()
+        .flatten()
+        .find(|(_, schema)| schema["x-kubernetes-group-version-kind"][0]["kind"] == "Widget");
     let (_, schema) = found.unwrap_or_else(|| panic!("no Widget: {answer}"));
     assert_eq!(schema["properties"]["spec"]["properties"]["size"]["type"], "integer");
     assert!(schema["properties"]["metadata"].is_object(), "{schema:#}");
@@ -299,7 +364,10 @@ async fn tables_of_deployments(api: Target) {
     let path = grouped("apps/v1", &ns, "deployments");
     api.post(&path, deployment("d", json!([container("c", "i:1"), container("e", "j:2")]))).await.created();
     let (columns, cells) = table(&api, &path).await;
-    assert_eq!(columns, ["Name", "Ready", "Up-to-date", "Available", "Age", "Containers", "Images", "Selector"]);
+    assert_eq!(
+        columns,
+        ["Name", "Ready", "Up-to-date", "Available", "Age", "Containers", "Images", "Selector"]
+    );
     assert_eq!(cells[..4], [json!("d"), json!("0/1"), json!(0), json!(0)]);
     assert_eq!(cells[5..], [json!("c,e"), json!("i:1,j:2"), json!("app=d")]);
 }
@@ -336,7 +404,10 @@ async fn a_table_of_one_object(api: Target) {
     answer.has("/kind", "Table").has("/metadata/resourceVersion", made.version());
     answer.has("/rows/0/object/kind", "PartialObjectMetadata").has("/rows/0/object/metadata/name", "a");
     let column = answer.at("/columnDefinitions/0");
-    assert_eq!((&column["name"], &column["type"], &column["format"], &column["priority"]), (&json!("Name"), &json!("string"), &json!("name"), &json!(0)));
+    assert_eq!(
+        (&column["name"], &column["type"], &column["format"], &column["priority"]),
+        (&json!("Name"), &json!("string"), &json!("name"), &json!(0))
+    );
 }
 
 async fn a_table_can_hold_whole_objects(api: Target) {

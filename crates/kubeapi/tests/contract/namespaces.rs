@@ -70,7 +70,9 @@ async fn a_going_namespace_takes_nothing_new(api: Target) {
     let (ns, holder) = held(&api).await;
     let answer = api.post(&maps(&ns), map("late", json!({}))).await;
     answer.refused(403, "Forbidden", &format!("configmaps \"late\" is forbidden: unable to create new content in namespace {ns} because it is being terminated"));
-    answer.has("/details/causes/0/reason", "NamespaceTerminating").has("/details/causes/0/field", "metadata.namespace");
+    answer
+        .has("/details/causes/0/reason", "NamespaceTerminating")
+        .has("/details/causes/0/field", "metadata.namespace");
     // What is there may still change.
     api.merge(&holder, json!({"data": {"k": "v"}})).await.ok();
     release(&api, &ns, &holder).await;
@@ -108,7 +110,11 @@ async fn the_default_namespaces_are_there(api: Target) {
 async fn the_default_namespace_cannot_be_deleted(api: Target) {
     for name in ["default", "kube-system", "kube-public"] {
         let answer = api.delete(&format!("/api/v1/namespaces/{name}")).await;
-        answer.refused(403, "Forbidden", &format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted"));
+        answer.refused(
+            403,
+            "Forbidden",
+            &format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted"),
+        );
     }
 }
 
@@ -116,7 +122,9 @@ async fn a_namespace_is_finalized_by_its_subresource(api: Target) {
     let (ns, holder) = held(&api).await;
     let path = format!("/api/v1/namespaces/{ns}");
     // The spec's finalizers cannot be changed by an ordinary write.
-    api.merge(&path, json!({"spec": {"finalizers": []}})).await.has("/spec/finalizers", json!(["kubernetes"]));
+    api.merge(&path, json!({"spec": {"finalizers": []}}))
+        .await
+        .has("/spec/finalizers", json!(["kubernetes"]));
     api.merge(&holder, json!({"metadata": {"finalizers": null}})).await;
     let mut body = api.get(&path).await.body;
     if body["kind"] == "Namespace" {
@@ -132,14 +140,17 @@ async fn the_label_of_a_namespace_stays(api: Target) {
     let answer = api.merge(&path, json!({"metadata": {"labels": null}})).await;
     answer.ok();
     answer.has("/metadata/labels", json!({"kubernetes.io/metadata.name": ns}));
-    let answer = api.merge(&path, json!({"metadata": {"labels": {"kubernetes.io/metadata.name": "other"}}})).await;
+    let answer =
+        api.merge(&path, json!({"metadata": {"labels": {"kubernetes.io/metadata.name": "other"}}})).await;
     answer.has("/metadata/labels", json!({"kubernetes.io/metadata.name": ns}));
 }
 
 async fn a_namespace_has_a_status_of_its_own(api: Target) {
     let ns = api.namespace().await;
     let path = format!("/api/v1/namespaces/{ns}");
-    api.merge(&path, json!({"status": {"conditions": [{"type": "X", "status": "True"}]}})).await.has("/status/conditions", Value::Null);
+    api.merge(&path, json!({"status": {"conditions": [{"type": "X", "status": "True"}]}}))
+        .await
+        .has("/status/conditions", Value::Null);
     let answer = api.merge(&format!("{path}/status"), json!({"status": {"conditions": [{"type": "X", "status": "True", "reason": "r", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})).await;
     answer.has("/status/conditions/0/type", "X").has("/status/phase", "Active");
 }

@@ -79,7 +79,9 @@ async fn json_lists_are_edited_by_index(api: Target) {
     let answer = api.patch(&format!("{path}/d"), Patch::Json, patch).await;
     answer.ok();
     let containers = answer.at(list);
-    let line = |c: &Value| format!("{} {}", c["name"].as_str().unwrap_or_default(), c["image"].as_str().unwrap_or_default());
+    let line = |c: &Value| {
+        format!("{} {}", c["name"].as_str().unwrap_or_default(), c["image"].as_str().unwrap_or_default())
+    };
     let lines: Vec<_> = containers.as_array().into_iter().flatten().map(line).collect();
     assert_eq!(lines, ["first i:1", "b i:2", "last i:1"]);
 }
@@ -127,18 +129,25 @@ async fn a_json_patch_has_a_most_of_operations(api: Target) {
     let path = one(&api, json!({"a": "1"})).await;
     let operations = vec![json!({"op": "test", "path": "/data/a", "value": "1"}); 10_001];
     let answer = api.patch(&path, Patch::Json, json!(operations)).await;
-    answer.refused(413, "RequestEntityTooLarge", "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001");
+    answer.refused(
+        413,
+        "RequestEntityTooLarge",
+        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001",
+    );
 }
 
 async fn a_json_patch_may_not_rename(api: Target) {
     let path = one(&api, json!({})).await;
-    let answer = api.patch(&path, Patch::Json, json!([{"op": "replace", "path": "/metadata/name", "value": "b"}])).await;
+    let answer = api
+        .patch(&path, Patch::Json, json!([{"op": "replace", "path": "/metadata/name", "value": "b"}]))
+        .await;
     answer.refused(400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)");
 }
 
 async fn a_merge_sets_and_removes(api: Target) {
     let path = one(&api, json!({"a": "1", "b": "2"})).await;
-    let answer = api.merge(&path, json!({"data": {"a": null, "c": "3"}, "metadata": {"labels": {"x": "y"}}})).await;
+    let answer =
+        api.merge(&path, json!({"data": {"a": null, "c": "3"}, "metadata": {"labels": {"x": "y"}}})).await;
     answer.ok();
     answer.has("/data", json!({"b": "2", "c": "3"})).has("/metadata/labels", json!({"x": "y"}));
     api.merge(&path, json!({"data": null})).await.has("/data", Value::Null);
@@ -149,7 +158,9 @@ async fn a_merge_replaces_lists(api: Target) {
     api.merge(&path, json!({"metadata": {"finalizers": ["e.x/a", "e.x/b"]}})).await.ok();
     let answer = api.merge(&path, json!({"metadata": {"finalizers": ["e.x/c"]}})).await;
     answer.has("/metadata/finalizers", json!(["e.x/c"]));
-    api.merge(&path, json!({"metadata": {"finalizers": null}})).await.has("/metadata/finalizers", Value::Null);
+    api.merge(&path, json!({"metadata": {"finalizers": null}}))
+        .await
+        .has("/metadata/finalizers", Value::Null);
 }
 
 async fn a_merge_with_an_old_version_conflicts(api: Target) {
@@ -205,10 +216,18 @@ async fn a_merge_of_a_missing_object_is_refused(api: Target) {
 async fn a_merge_that_makes_it_invalid_is_refused(api: Target) {
     let path = one(&api, json!({"a": "1"})).await;
     let answer = api.merge(&path, json!({"metadata": {"labels": {"a": "not a label"}}})).await;
-    answer.refused_with(422, "Invalid", "ConfigMap \"a\" is invalid: metadata.labels: Invalid value: \"not a label\"");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "ConfigMap \"a\" is invalid: metadata.labels: Invalid value: \"not a label\"",
+    );
     let answer = api.merge(&path, json!({"data": {"a": 5}})).await;
     answer.refused_with(422, "Invalid", " \"\" is invalid: patch: Invalid value: \"{");
-    answer.refused_with(422, "Invalid", "json: cannot unmarshal number into Go struct field ConfigMap.data of type string");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+    );
     api.get(&path).await.has("/data/a", "1");
 }
 
@@ -234,7 +253,11 @@ async fn custom_objects_take_no_strategic_patch(api: Target) {
 
 async fn a_patch_of_a_collection_is_not_allowed(api: Target) {
     let answer = api.merge(&maps("default"), json!({})).await;
-    answer.refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+    answer.refused(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    );
 }
 
 async fn a_patch_may_not_set_a_uid(api: Target) {
@@ -254,5 +277,8 @@ async fn kube_patches(api: Target) {
     maps.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.expect("it can be merged");
     let change = json!({"data": {"k": null}});
     let last = maps.patch("a", &PatchParams::default(), &Patch::Strategic(&change)).await.expect("this too");
-    assert_eq!(last.data.unwrap_or_default().into_iter().collect::<Vec<_>>(), [("l".to_owned(), "w".to_owned())]);
+    assert_eq!(
+        last.data.unwrap_or_default().into_iter().collect::<Vec<_>>(),
+        [("l".to_owned(), "w".to_owned())]
+    );
 }

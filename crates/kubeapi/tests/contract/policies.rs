@@ -103,7 +103,12 @@ async fn a_policy_has_a_message_of_its_own(api: Target) {
     let (ns, name) = in_force(&api, json!({"validations": rules}), json!({})).await;
     let answer = api.post(&maps(&ns), bad()).await;
     answer.refused(422, "Invalid", &format!("configmaps \"bad\" is forbidden: ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: nothing bad, please"));
-    answer.has("/details/causes/0/message", format!("ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: nothing bad, please"));
+    answer.has(
+        "/details/causes/0/message",
+        format!(
+            "ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: nothing bad, please"
+        ),
+    );
 }
 
 async fn a_policy_composes_its_message(api: Target) {
@@ -123,10 +128,16 @@ async fn a_policy_gives_a_reason(api: Target) {
 }
 
 async fn a_policy_can_warn(api: Target) {
-    let (ns, name) = in_force(&api, json!({"validations": not_bad()}), json!({"validationActions": ["Warn"]})).await;
+    let (ns, name) =
+        in_force(&api, json!({"validations": not_bad()}), json!({"validationActions": ["Warn"]})).await;
     let answer = api.post(&maps(&ns), bad()).await;
     answer.created();
-    assert_eq!(answer.warnings(), [format!("299 - \"Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{name}': failed expression: !has(object.data) || !('bad' in object.data)\"")]);
+    assert_eq!(
+        answer.warnings(),
+        [format!(
+            "299 - \"Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{name}': failed expression: !has(object.data) || !('bad' in object.data)\""
+        )]
+    );
 }
 
 async fn a_policy_sees_the_old_object(api: Target) {
@@ -138,13 +149,18 @@ async fn a_policy_sees_the_old_object(api: Target) {
     api.post(&maps(&ns), map("a", json!({"n": "2"}))).await.created();
     let path = format!("{}/a", maps(&ns));
     api.merge(&path, json!({"data": {"n": "3"}})).await.ok();
-    api.merge(&path, json!({"data": {"n": "1"}})).await.refused_with(422, "Invalid", "denied request: it may only grow");
+    api.merge(&path, json!({"data": {"n": "1"}})).await.refused_with(
+        422,
+        "Invalid",
+        "denied request: it may only grow",
+    );
 }
 
 async fn a_policy_sees_a_deletion(api: Target) {
     let constraints = json!({"resourceRules": [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["configmaps"]}]});
     let rules = json!([{"expression": "request.operation != 'DELETE' || !has(oldObject.metadata.labels) || !('keep' in oldObject.metadata.labels)", "message": "keep it"}, {"expression": "request.operation == 'DELETE' || !has(object.data) || !('bad' in object.data)"}]);
-    let (ns, _) = in_force(&api, json!({"matchConstraints": constraints, "validations": rules}), json!({})).await;
+    let (ns, _) =
+        in_force(&api, json!({"matchConstraints": constraints, "validations": rules}), json!({})).await;
     api.post(&maps(&ns), crate::fixtures::labelled("a", json!({"keep": "1"}))).await.created();
     let path = format!("{}/a", maps(&ns));
     api.delete(&path).await.refused_with(422, "Invalid", "denied request: keep it");
@@ -200,8 +216,17 @@ async fn a_missing_parameter_can_be_let_pass(api: Target) {
     let spec = json!({"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}, "validations": [{"expression": "false"}]});
     let bound = json!({"paramRef": {"name": "nothing", "namespace": ns, "parameterNotFoundAction": "Deny"}});
     install(&api, policy(&name, spec), binding(&name, &ns, bound), Call::post(&maps(&ns), &bad())).await;
-    api.post(&maps(&ns), bad()).await.refused_with(422, "Invalid", "no params found for policy binding with `Deny` parameterNotFoundAction");
-    api.merge(&format!("{BINDINGS}/{name}"), json!({"spec": {"paramRef": {"parameterNotFoundAction": "Allow"}}})).await.ok();
+    api.post(&maps(&ns), bad()).await.refused_with(
+        422,
+        "Invalid",
+        "no params found for policy binding with `Deny` parameterNotFoundAction",
+    );
+    api.merge(
+        &format!("{BINDINGS}/{name}"),
+        json!({"spec": {"paramRef": {"parameterNotFoundAction": "Allow"}}}),
+    )
+    .await
+    .ok();
     let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while api.send(Call::post(&maps(&ns), &bad()).query("dryRun", "All")).await.code != 201 {
         assert!(std::time::Instant::now() < give_up, "still refused");
@@ -212,7 +237,9 @@ async fn a_missing_parameter_can_be_let_pass(api: Target) {
 async fn a_policy_sees_its_namespace(api: Target) {
     let (ns, name) = (api.namespace().await, api.label());
     let spec = json!({"validations": [{"expression": format!("namespaceObject.metadata.name == '{ns}' && !('strict' in namespaceObject.metadata.labels && 'bad' in object.data)")}]});
-    api.merge(&format!("/api/v1/namespaces/{ns}"), json!({"metadata": {"labels": {"strict": "1"}}})).await.ok();
+    api.merge(&format!("/api/v1/namespaces/{ns}"), json!({"metadata": {"labels": {"strict": "1"}}}))
+        .await
+        .ok();
     install(&api, policy(&name, spec), binding(&name, &ns, json!({})), Call::post(&maps(&ns), &bad())).await;
     api.post(&maps(&ns), map("good", json!({"a": "b"}))).await.created();
 }
@@ -236,7 +263,8 @@ async fn a_policy_is_for_custom_kinds(api: Target) {
     let constraints = json!({"resourceRules": [{"apiGroups": [kind.group], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]});
     let spec = json!({"matchConstraints": constraints, "validations": [{"expression": "object.spec.size < 10", "message": "too large"}]});
     let large = kind.object("large", json!({"size": 20}));
-    install(&api, policy(&name, spec), binding(&name, &ns, json!({})), Call::post(&kind.path(&ns), &large)).await;
+    install(&api, policy(&name, spec), binding(&name, &ns, json!({})), Call::post(&kind.path(&ns), &large))
+        .await;
     let answer = api.post(&kind.path(&ns), large).await;
     answer.refused_with(422, "Invalid", &format!("widgets.{} \"large\" is forbidden: ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: too large", kind.group));
     api.post(&kind.path(&ns), kind.object("small", json!({"size": 2}))).await.created();
@@ -258,7 +286,8 @@ async fn an_error_can_be_ignored(api: Target) {
 
 async fn a_broken_policy_is_refused(api: Target) {
     let name = api.label();
-    let answer = api.post(POLICIES, policy(&name, json!({"validations": [{"expression": "object.data +"}]}))).await;
+    let answer =
+        api.post(POLICIES, policy(&name, json!({"validations": [{"expression": "object.data +"}]}))).await;
     answer.refused_with(422, "Invalid", "spec.validations[0].expression: Invalid value: \"object.data +\": compilation failed: ERROR: <input>:1:14: Syntax error:");
     let answer = api.post(POLICIES, policy(&name, json!({"validations": []}))).await;
     answer.refused_with(422, "Invalid", "validations or auditAnnotations must contain at least one item");

@@ -184,7 +184,8 @@ async fn a_broken_continue_token_is_refused(api: Target) {
 async fn continue_and_resource_version_exclude_each_other(api: Target) {
     let ns = five(&api).await;
     let one = api.get(&format!("{}?limit=2", maps(&ns))).await;
-    let answer = api.get(&format!("{}&resourceVersion={}", next(&maps(&ns), 2, &one.body), one.version())).await;
+    let answer =
+        api.get(&format!("{}&resourceVersion={}", next(&maps(&ns), 2, &one.body), one.version())).await;
     answer.refused_with(400, "BadRequest", "specifying resource version is not allowed when using continue");
 }
 
@@ -217,7 +218,8 @@ async fn a_match_needs_a_version(api: Target) {
 }
 
 async fn an_unknown_match_is_refused(api: Target) {
-    let answer = api.get(&format!("{}?resourceVersion=1&resourceVersionMatch=Roughly", maps("default"))).await;
+    let answer =
+        api.get(&format!("{}?resourceVersion=1&resourceVersionMatch=Roughly", maps("default"))).await;
     answer.refused(422, "Invalid", "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"Roughly\": supported values: \"Exact\", \"NotOlderThan\", \"\"");
 }
 

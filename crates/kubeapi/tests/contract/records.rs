@@ -63,7 +63,11 @@ async fn an_event_is_seen_in_both_groups(api: Target) {
     let answer = api.get(&format!("{}/e", grouped("events.k8s.io/v1", &ns, "events"))).await;
     answer.ok();
     answer.has("/apiVersion", "events.k8s.io/v1").has("/metadata/uid", made.at("/metadata/uid"));
-    answer.has("/note", "it was").has("/regarding/name", "a").has("/deprecatedCount", 1).has("/deprecatedSource/component", "tests");
+    answer
+        .has("/note", "it was")
+        .has("/regarding/name", "a")
+        .has("/deprecatedCount", 1)
+        .has("/deprecatedSource/component", "tests");
 }
 
 async fn a_new_event_needs_its_fields(api: Target) {
@@ -72,7 +76,10 @@ async fn a_new_event_needs_its_fields(api: Target) {
     let body = json!({"metadata": {"name": "n"}, "eventTime": "2026-01-01T00:00:00.123456Z", "regarding": {"kind": "ConfigMap", "namespace": ns, "name": "a"}});
     let answer = api.post(&path, body.clone()).await;
     answer.refused_with(422, "Invalid", "reportingController: Required value");
-    let whole = crate::fixtures::with(body, json!({"reportingController": "example.com/tests", "reportingInstance": "one", "action": "Test", "reason": "Tested", "type": "Normal", "note": "n"}));
+    let whole = crate::fixtures::with(
+        body,
+        json!({"reportingController": "example.com/tests", "reportingInstance": "one", "action": "Test", "reason": "Tested", "type": "Normal", "note": "n"}),
+    );
     let answer = api.post(&path, whole).await;
     answer.created();
     answer.has("/eventTime", "2026-01-01T00:00:00.123456Z");
@@ -113,15 +120,24 @@ async fn a_lease_needs_sane_durations(api: Target) {
     let answer = api.post(&leases(&ns), lease(json!({"leaseDurationSeconds": 0}))).await;
     answer.refused(422, "Invalid", "Lease.coordination.k8s.io \"l\" is invalid: spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0");
     let answer = api.post(&leases(&ns), lease(json!({"leaseTransitions": -1}))).await;
-    answer.refused_with(422, "Invalid", "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0",
+    );
 }
 
 async fn times_have_microseconds(api: Target) {
     let ns = api.namespace().await;
-    let answer = api.post(&leases(&ns), lease(json!({"renewTime": "2026-01-01T01:00:00.500000+01:00"}))).await;
+    let answer =
+        api.post(&leases(&ns), lease(json!({"renewTime": "2026-01-01T01:00:00.500000+01:00"}))).await;
     answer.has("/spec/renewTime", "2026-01-01T00:00:00.500000Z");
     let answer = api.post(&leases(&ns), lease(json!({"renewTime": "yesterday"}))).await;
-    answer.refused_with(400, "BadRequest", "Lease in version \"v1\" cannot be handled as a Lease: parsing time \"yesterday\"");
+    answer.refused_with(
+        400,
+        "BadRequest",
+        "Lease in version \"v1\" cannot be handled as a Lease: parsing time \"yesterday\"",
+    );
 }
 
 async fn a_deployment_is_filled_in(api: Target) {
@@ -132,7 +148,13 @@ async fn a_deployment_is_filled_in(api: Target) {
     }});
     let answer = api.post(&grouped("apps/v1", &ns, "deployments"), body).await;
     answer.created();
-    let mut want = deployment("d", json!([crate::fixtures::with(container("c", "i"), json!({"imagePullPolicy": "Always", "ports": [{"containerPort": 80, "protocol": "TCP"}]}))]));
+    let mut want = deployment(
+        "d",
+        json!([crate::fixtures::with(
+            container("c", "i"),
+            json!({"imagePullPolicy": "Always", "ports": [{"containerPort": 80, "protocol": "TCP"}]})
+        )]),
+    );
     let differences = crate::tape::differences(&want["spec"].take(), &answer.at("/spec"));
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
@@ -150,7 +172,11 @@ async fn a_deployment_needs_containers(api: Target) {
     let ns = api.namespace().await;
     let path = grouped("apps/v1", &ns, "deployments");
     let answer = api.post(&path, deployment("d", json!([]))).await;
-    answer.refused(422, "Invalid", "Deployment.apps \"d\" is invalid: spec.template.spec.containers: Required value");
+    answer.refused(
+        422,
+        "Invalid",
+        "Deployment.apps \"d\" is invalid: spec.template.spec.containers: Required value",
+    );
     let answer = api.post(&path, deployment("d", json!([{"name": "c"}]))).await;
     answer.refused_with(422, "Invalid", "spec.template.spec.containers[0].image: Required value");
 }
@@ -193,14 +219,21 @@ async fn a_deployment_scales(api: Target) {
     let path = grouped("apps/v1", &ns, "deployments");
     let made = api.post(&path, deployment("d", json!([container("c", "i:1")]))).await;
     let scale = api.get(&format!("{path}/d/scale")).await;
-    scale.has("/apiVersion", "autoscaling/v1").has("/spec/replicas", 1).has("/status", json!({"replicas": 0, "selector": "app=d"}));
+    scale
+        .has("/apiVersion", "autoscaling/v1")
+        .has("/spec/replicas", 1)
+        .has("/status", json!({"replicas": 0, "selector": "app=d"}));
     scale.has("/metadata/name", "d").has("/metadata/uid", made.at("/metadata/uid"));
     let mut body = scale.body.clone();
     body["spec"]["replicas"] = json!(7);
     api.put(&format!("{path}/d/scale"), body).await.has("/spec/replicas", 7);
     api.get(&format!("{path}/d")).await.has("/spec/replicas", 7).has("/metadata/generation", 2);
     let answer = api.merge(&format!("{path}/d/scale"), json!({"spec": {"replicas": -1}})).await;
-    answer.refused_with(422, "Invalid", "spec.replicas: Invalid value: -1: must be greater than or equal to 0");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+    );
 }
 
 async fn kept(api: &Target, path: &str, body: Value) {
@@ -210,7 +243,10 @@ async fn kept(api: &Target, path: &str, body: Value) {
     let got = api.get(&format!("{path}/{name}")).await;
     got.ok();
     // Whatever the server adds, what was said is there.
-    let lost: Vec<_> = crate::tape::differences(&spec, &got.at("/spec")).into_iter().filter(|line| !line.contains("too much")).collect();
+    let lost: Vec<_> = crate::tape::differences(&spec, &got.at("/spec"))
+        .into_iter()
+        .filter(|line| !line.contains("too much"))
+        .collect();
     assert!(lost.is_empty(), "{}", lost.join("\n"));
     api.delete(&format!("{path}/{name}")).await.ok();
 }
@@ -224,14 +260,25 @@ async fn a_network_policy_is_kept(api: Target) {
 async fn an_ingress_is_kept(api: Target) {
     let ns = api.namespace().await;
     let rule = json!({"host": "example.com", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "s", "port": {"number": 80}}}}]}});
-    kept(&api, &grouped("networking.k8s.io/v1", &ns, "ingresses"), json!({"metadata": {"name": "i"}, "spec": {"rules": [rule]}})).await;
+    kept(
+        &api,
+        &grouped("networking.k8s.io/v1", &ns, "ingresses"),
+        json!({"metadata": {"name": "i"}, "spec": {"rules": [rule]}}),
+    )
+    .await;
 }
 
 async fn a_quota_is_kept(api: Target) {
     let ns = api.namespace().await;
     // Of what no case counts.
-    kept(&api, &core(&ns, "resourcequotas"), json!({"metadata": {"name": "q"}, "spec": {"hard": {"pods": "10", "requests.cpu": "4"}}})).await;
-    let range = json!({"metadata": {"name": "r"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}}]}});
+    kept(
+        &api,
+        &core(&ns, "resourcequotas"),
+        json!({"metadata": {"name": "q"}, "spec": {"hard": {"pods": "10", "requests.cpu": "4"}}}),
+    )
+    .await;
+    let range =
+        json!({"metadata": {"name": "r"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}}]}});
     kept(&api, &core(&ns, "limitranges"), range).await;
 }
 
@@ -249,7 +296,8 @@ async fn a_node_is_kept(api: Target) {
     let answer = api.post("/api/v1/nodes", json!({"metadata": {"name": name}, "spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}})).await;
     answer.created();
     answer.has("/spec/podCIDR", "10.0.0.0/24");
-    let status = json!({"status": {"capacity": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]}});
+    let status =
+        json!({"status": {"capacity": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]}});
     api.merge(&format!("/api/v1/nodes/{name}/status"), status).await.has("/status/capacity/cpu", "4");
     api.delete(&format!("/api/v1/nodes/{name}")).await.ok();
 }
@@ -275,7 +323,10 @@ async fn an_autoscaler_is_kept(api: Target) {
 
 async fn a_priority_class_is_kept(api: Target) {
     let (name, path) = (api.label(), "/apis/scheduling.k8s.io/v1/priorityclasses");
-    api.post(path, json!({"metadata": {"name": name}, "value": 100, "description": "d"})).await.has("/value", 100).has("/preemptionPolicy", "PreemptLowerPriority");
+    api.post(path, json!({"metadata": {"name": name}, "value": 100, "description": "d"}))
+        .await
+        .has("/value", 100)
+        .has("/preemptionPolicy", "PreemptLowerPriority");
     let answer = api.merge(&format!("{path}/{name}"), json!({"value": 200})).await;
     answer.refused_with(422, "Invalid", "value: Forbidden: may not be changed in an update.");
     api.delete(&format!("{path}/{name}")).await.ok();

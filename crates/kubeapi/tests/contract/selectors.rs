@@ -103,7 +103,7 @@ async fn broken_label_selectors_are_refused(api: Target) {
         ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
         ("a in (x", "unable to parse requirement: found '', expected: ',' or ')'"),
         ("=x", "found '=', expected: !, identifier, or 'end of string'"),
-        ("a in x", "unable to parse requirement: found 'x', expected: '('"),
+        ("a in x", "unable to parse requirement: found 'x' expected: '('"),
         (",", "found ',', expected: !, identifier, or 'end of string'"),
     ] {
         let answer = api.send(Call::get(&maps("default")).query("labelSelector", selector)).await;
@@ -113,7 +113,11 @@ async fn broken_label_selectors_are_refused(api: Target) {
 
 async fn label_values_of_selectors_are_checked(api: Target) {
     let answer = api.send(Call::get(&maps("default")).query("labelSelector", "a=-x-")).await;
-    answer.refused_with(400, "BadRequest", "unable to parse requirement: values[0][a]: Invalid value: \"-x-\": a valid label must be");
+    answer.refused_with(
+        400,
+        "BadRequest",
+        "unable to parse requirement: values[0][a]: Invalid value: \"-x-\": a valid label must be",
+    );
     let answer = api.send(Call::get(&maps("default")).query("labelSelector", "a>x")).await;
     answer.refused(400, "BadRequest", "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer");
 }
@@ -122,13 +126,20 @@ async fn fields_of_metadata_select(api: Target) {
     let ns = shelf(&api).await;
     assert_eq!(by_field(&api, &maps(&ns), "metadata.name=b").await, ["b"]);
     assert_eq!(by_field(&api, &maps(&ns), "metadata.name!=b").await, ["a", "c", "d"]);
-    assert_eq!(by_field(&api, "/api/v1/configmaps", &format!("metadata.namespace={ns},metadata.name==a")).await, ["a"]);
+    assert_eq!(
+        by_field(&api, "/api/v1/configmaps", &format!("metadata.namespace={ns},metadata.name==a")).await,
+        ["a"]
+    );
     assert_eq!(by_field(&api, &maps(&ns), "metadata.namespace=other").await, [""; 0]);
 }
 
 async fn an_unknown_field_is_refused(api: Target) {
     let answer = api.send(Call::get(&maps("default")).query("fieldSelector", "data.k=v")).await;
-    answer.refused(400, "BadRequest", "\"data.k\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+    answer.refused(
+        400,
+        "BadRequest",
+        "\"data.k\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+    );
 }
 
 async fn a_broken_field_selector_is_refused(api: Target) {
@@ -164,13 +175,17 @@ async fn events_are_selected_by_what_they_are_about(api: Target) {
     }
     let path = core(&ns, "events");
     assert_eq!(by_field(&api, &path, "involvedObject.name=b").await, ["two"]);
-    assert_eq!(by_field(&api, &path, "involvedObject.kind=ConfigMap,reason=Tested,type=Normal").await, ["one", "two"]);
+    assert_eq!(
+        by_field(&api, &path, "involvedObject.kind=ConfigMap,reason=Tested,type=Normal").await,
+        ["one", "two"]
+    );
     assert_eq!(by_field(&api, &path, "involvedObject.kind=Pod").await, [""; 0]);
 }
 
 async fn label_and_field_selectors_both_hold(api: Target) {
     let ns = shelf(&api).await;
-    let call = Call::get(&maps(&ns)).query("labelSelector", "tier").query("fieldSelector", "metadata.name!=a");
+    let call =
+        Call::get(&maps(&ns)).query("labelSelector", "tier").query("fieldSelector", "metadata.name!=a");
     assert_eq!(api.send(call).await.names(), ["b", "c"]);
 }
 
@@ -186,7 +201,8 @@ async fn a_collection_is_deleted_by_selector(api: Target) {
 async fn selectable_fields_of_custom_kinds(api: Target) {
     let (ns, kind) = (api.namespace().await, Kind::of(&api));
     let mut crd = kind.crd(object(json!({"colour": {"type": "string"}, "size": {"type": "integer"}})));
-    crd["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.colour"}, {"jsonPath": ".spec.size"}]);
+    crd["spec"]["versions"][0]["selectableFields"] =
+        json!([{"jsonPath": ".spec.colour"}, {"jsonPath": ".spec.size"}]);
     kind.install(crd).await;
     for (name, colour, size) in [("a", "red", 1), ("b", "blue", 2), ("c", "red", 2)] {
         let object = kind.object(name, json!({"colour": colour, "size": size}));

@@ -82,7 +82,8 @@ async fn containers_merge_by_name(api: Target) {
 }
 
 async fn a_new_container_goes_in_front(api: Target) {
-    patched(api, &[pod(json!({"containers": [container("new", "i:9"), {"name": "a", "image": "i:3"}]}))]).await;
+    patched(api, &[pod(json!({"containers": [container("new", "i:9"), {"name": "a", "image": "i:3"}]}))])
+        .await;
 }
 
 async fn an_element_is_deleted_by_key(api: Target) {
@@ -126,10 +127,13 @@ async fn a_null_in_a_new_map_is_dropped(api: Target) {
 
 async fn primitive_lists_merge(api: Target) {
     // The finalizers of a Deployment's metadata merge; `args` do not.
-    patched(api, &[
-        json!({"metadata": {"finalizers": ["e.x/a", "e.x/b"]}}),
-        json!({"metadata": {"finalizers": ["e.x/c", "e.x/a"]}}),
-    ])
+    patched(
+        api,
+        &[
+            json!({"metadata": {"finalizers": ["e.x/a", "e.x/b"]}}),
+            json!({"metadata": {"finalizers": ["e.x/c", "e.x/a"]}}),
+        ],
+    )
     .await;
 }
 
@@ -138,30 +142,43 @@ async fn primitive_lists_without_strategy_are_replaced(api: Target) {
 }
 
 async fn primitives_are_deleted_from_a_list(api: Target) {
-    patched(api, &[
-        json!({"metadata": {"finalizers": ["e.x/a", "e.x/b", "e.x/c"]}}),
-        json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["e.x/b", "e.x/nothing"]}}),
-    ])
+    patched(
+        api,
+        &[
+            json!({"metadata": {"finalizers": ["e.x/a", "e.x/b", "e.x/c"]}}),
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["e.x/b", "e.x/nothing"]}}),
+        ],
+    )
     .await;
 }
 
 async fn the_order_of_elements_is_set(api: Target) {
-    patched(api, &[pod(json!({
-        "$setElementOrder/containers": [{"name": "b"}, {"name": "new"}, {"name": "a"}],
-        "containers": [container("new", "i:5")],
-    }))])
+    patched(
+        api,
+        &[pod(json!({
+            "$setElementOrder/containers": [{"name": "b"}, {"name": "new"}, {"name": "a"}],
+            "containers": [container("new", "i:5")],
+        }))],
+    )
     .await;
 }
 
 async fn an_order_may_name_what_is_not_there(api: Target) {
-    patched(api, &[pod(json!({"$setElementOrder/containers": [{"name": "ghost"}, {"name": "b"}, {"name": "a"}]}))]).await;
+    patched(
+        api,
+        &[pod(json!({"$setElementOrder/containers": [{"name": "ghost"}, {"name": "b"}, {"name": "a"}]}))],
+    )
+    .await;
 }
 
 async fn an_order_must_hold_what_is_patched(api: Target) {
-    patched(api, &[pod(json!({
-        "$setElementOrder/containers": [{"name": "b"}],
-        "containers": [{"name": "a", "image": "i:6"}],
-    }))])
+    patched(
+        api,
+        &[pod(json!({
+            "$setElementOrder/containers": [{"name": "b"}],
+            "containers": [{"name": "a", "image": "i:6"}],
+        }))],
+    )
     .await;
 }
 
@@ -179,7 +196,14 @@ async fn an_element_without_its_key_is_refused(api: Target) {
 }
 
 async fn an_unknown_directive_is_refused(api: Target) {
-    patched(api, &[json!({"metadata": {"labels": {"$patch": "paint"}}}), pod(json!({"containers": [{"name": "a", "$patch": "paint"}]}))]).await;
+    patched(
+        api,
+        &[
+            json!({"metadata": {"labels": {"$patch": "paint"}}}),
+            pod(json!({"containers": [{"name": "a", "$patch": "paint"}]})),
+        ],
+    )
+    .await;
 }
 
 async fn volumes_switch_their_source(api: Target) {
@@ -201,7 +225,8 @@ async fn config_maps_merge_keys(api: Target) {
 async fn service_ports_merge_by_port(api: Target) {
     let ns = api.namespace().await;
     let path = core(&ns, "services");
-    let port = |name: &str, port: u16| json!({"name": name, "port": port, "protocol": "TCP", "targetPort": port});
+    let port =
+        |name: &str, port: u16| json!({"name": name, "port": port, "protocol": "TCP", "targetPort": port});
     // Headless, so that no address is on the tape.
     let body = json!({"metadata": {"name": "s"}, "spec": {
         "clusterIP": "None", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
@@ -210,18 +235,31 @@ async fn service_ports_merge_by_port(api: Target) {
     api.post(&path, body).await.created();
     let path = format!("{path}/s");
     let mut tape = Tape::new(&api);
-    tape.send(Call::patch(&path, Patch::Strategic, &json!({"spec": {"ports": [{"port": 81, "targetPort": 8081}, port("c", 82)]}}))).await;
-    tape.send(Call::patch(&path, Patch::Strategic, &json!({"spec": {"ports": [{"port": 80, "$patch": "delete"}]}}))).await;
+    tape.send(Call::patch(
+        &path,
+        Patch::Strategic,
+        &json!({"spec": {"ports": [{"port": 81, "targetPort": 8081}, port("c", 82)]}}),
+    ))
+    .await;
+    tape.send(Call::patch(
+        &path,
+        Patch::Strategic,
+        &json!({"spec": {"ports": [{"port": 80, "$patch": "delete"}]}}),
+    ))
+    .await;
     tape.send(Call::patch(&path, Patch::Strategic, &json!({"spec": {"selector": {"tier": "y"}}}))).await;
     tape.finish();
 }
 
 async fn tolerations_are_replaced(api: Target) {
     let toleration = |key: &str| json!({"key": key, "operator": "Exists"});
-    patched(api, &[
-        pod(json!({"tolerations": [toleration("a"), toleration("b")]})),
-        pod(json!({"tolerations": [toleration("c")]})),
-    ])
+    patched(
+        api,
+        &[
+            pod(json!({"tolerations": [toleration("a"), toleration("b")]})),
+            pod(json!({"tolerations": [toleration("c")]})),
+        ],
+    )
     .await;
 }
 
@@ -250,7 +288,12 @@ async fn finalizers_merge(api: Target) {
     api.post(&maps(&ns), body).await.created();
     let mut tape = Tape::new(&api);
     let order = json!(["e.x/b", "e.x/a"]);
-    tape.send(Call::patch(&path, Patch::Strategic, &json!({"metadata": {"$setElementOrder/finalizers": order, "finalizers": ["e.x/b"]}}))).await;
+    tape.send(Call::patch(
+        &path,
+        Patch::Strategic,
+        &json!({"metadata": {"$setElementOrder/finalizers": order, "finalizers": ["e.x/b"]}}),
+    ))
+    .await;
     tape.send(Call::patch(&path, Patch::Strategic, &json!({"metadata": {"finalizers": null}}))).await;
     tape.finish();
 }

@@ -38,7 +38,7 @@ impl Tape {
         let mut step = json!({
             "asked": self.mask.text(&answer.asked),
             "code": answer.code,
-            "body": self.mask.value("", &answer.body),
+            "body": ordered(self.mask.value("", &answer.body)),
         });
         if !warnings.is_empty() {
             step["warnings"] = json!(warnings);
@@ -53,7 +53,8 @@ impl Tape {
         let got = Value::Array(self.steps);
         let record = std::env::var_os("ATOLL_CONTRACT_RECORD").is_some_and(|value| value == "1");
         if record && self.target.real {
-            std::fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("a folder can be made");
+            std::fs::create_dir_all(path.parent().expect("it lies in a folder"))
+                .expect("a folder can be made");
             std::fs::write(&path, format!("{:#}\n", sorted(&got))).expect("a golden file can be written");
             return;
         }
@@ -118,6 +119,20 @@ impl Mask {
     }
 }
 
+/// A real server tells several errors in any order: it walks through Go's maps.
+fn ordered(mut body: Value) -> Value {
+    let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) else { return body };
+    causes.sort_by_key(|cause| ["field", "message"].map(|key| cause[key].to_string()));
+    let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+    let lines: Vec<_> =
+        causes.iter().map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message"))).collect();
+    let message = body["message"].as_str().unwrap_or_default();
+    if let Some((begin, _)) = message.split_once(" is invalid: [").filter(|_| lines.len() > 1) {
+        body["message"] = json!(format!("{begin} is invalid: [{}]", lines.join(", ")));
+    }
+    body
+}
+
 /// Replaces every `2026-11-15T12:00:00Z`, also with microseconds.
 fn without_times(text: &str) -> String {
     let shape = "dddd-dd-ddTdd:dd:dd";
@@ -149,7 +164,8 @@ fn without_times(text: &str) -> String {
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let ordered: BTreeMap<_, _> = map.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
+            let ordered: BTreeMap<_, _> =
+                map.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
             ordered.into_iter().collect()
         }
         Value::Array(list) => list.iter().map(sorted).collect(),
@@ -183,6 +199,8 @@ fn differ(path: &str, want: &Value, got: &Value, lines: &mut Vec<String>) {
             }
         }
         _ if want == got => {}
-        _ => lines.push(format!("  {path}: wanted {want}\n  {:width$}  got    {got}", "", width = path.len())),
+        _ => {
+            lines.push(format!("  {path}: wanted {want}\n  {:width$}  got    {got}", "", width = path.len()))
+        }
     }
 }

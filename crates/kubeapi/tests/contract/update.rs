@@ -43,7 +43,8 @@ async fn a_put_replaces_the_object(api: Target) {
     assert_ne!(put.version(), made.version());
 }
 
-const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
 
 async fn an_old_version_conflicts(api: Target) {
     let ns = api.namespace().await;
@@ -51,7 +52,11 @@ async fn an_old_version_conflicts(api: Target) {
     let made = api.post(&maps(&ns), map("a", json!({}))).await;
     api.merge(&path, json!({"data": {"k": "v"}})).await.ok();
     let answer = api.put(&path, made.body.clone()).await;
-    answer.refused(409, "Conflict", &format!("Operation cannot be fulfilled on configmaps \"a\": {MODIFIED}"));
+    answer.refused(
+        409,
+        "Conflict",
+        &format!("Operation cannot be fulfilled on configmaps \"a\": {MODIFIED}"),
+    );
     answer.has("/details", json!({"name": "a", "kind": "configmaps"}));
 }
 
@@ -67,7 +72,10 @@ async fn a_custom_object_must_be_put_with_a_version(api: Target) {
     kind.with_spec(object(json!({"size": {"type": "integer"}}))).await;
     api.post(&kind.path(&ns), kind.object("a", json!({"size": 1}))).await.created();
     let answer = api.put(&format!("{}/a", kind.path(&ns)), kind.object("a", json!({"size": 2}))).await;
-    let text = format!("widgets.{} \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update", kind.group);
+    let text = format!(
+        "widgets.{} \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+        kind.group
+    );
     answer.refused(422, "Invalid", &text);
 }
 
@@ -126,7 +134,11 @@ async fn a_put_with_another_uid_conflicts(api: Target) {
 
 async fn a_put_on_a_collection_is_not_allowed(api: Target) {
     let answer = api.put(&maps("default"), map("a", json!({}))).await;
-    answer.refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+    answer.refused(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    );
 }
 
 async fn generation_grows_with_the_spec_alone(api: Target) {
@@ -136,7 +148,9 @@ async fn generation_grows_with_the_spec_alone(api: Target) {
     let one = format!("{path}/d");
     api.merge(&one, json!({"metadata": {"labels": {"a": "b"}}})).await.has("/metadata/generation", 1);
     api.merge(&one, json!({"spec": {"replicas": 3}})).await.has("/metadata/generation", 2);
-    api.merge(&format!("{one}/status"), json!({"status": {"replicas": 3}})).await.has("/metadata/generation", 2);
+    api.merge(&format!("{one}/status"), json!({"status": {"replicas": 3}}))
+        .await
+        .has("/metadata/generation", 2);
 }
 
 async fn the_status_of_a_put_is_ignored(api: Target) {
@@ -184,9 +198,17 @@ async fn an_immutable_config_map_stays(api: Target) {
     let path = format!("{}/a", maps(&ns));
     api.post(&maps(&ns), with(map("a", json!({"k": "v"})), json!({"immutable": true}))).await.created();
     let answer = api.merge(&path, json!({"data": {"k": "w"}})).await;
-    answer.refused(422, "Invalid", "ConfigMap \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set");
+    answer.refused(
+        422,
+        "Invalid",
+        "ConfigMap \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set",
+    );
     let answer = api.merge(&path, json!({"immutable": null})).await;
-    answer.refused(422, "Invalid", "ConfigMap \"a\" is invalid: immutable: Forbidden: field is immutable when `immutable` is set");
+    answer.refused(
+        422,
+        "Invalid",
+        "ConfigMap \"a\" is invalid: immutable: Forbidden: field is immutable when `immutable` is set",
+    );
     api.merge(&path, json!({"metadata": {"labels": {"a": "b"}}})).await.ok();
 }
 
@@ -195,7 +217,11 @@ async fn a_secret_keeps_its_type(api: Target) {
     let path = core(&ns, "secrets");
     api.post(&path, json!({"metadata": {"name": "s"}, "type": "a/b"})).await.created();
     let answer = api.merge(&format!("{path}/s"), json!({"type": "c/d"})).await;
-    answer.refused(422, "Invalid", "Secret \"s\" is invalid: type: Invalid value: \"c/d\": field is immutable");
+    answer.refused(
+        422,
+        "Invalid",
+        "Secret \"s\" is invalid: type: Invalid value: \"c/d\": field is immutable",
+    );
 }
 
 async fn a_deployment_keeps_its_selector(api: Target) {
@@ -233,7 +259,11 @@ async fn of_many_writers_with_one_version_one_wins(api: Target) {
     let answers = futures_util::future::join_all(writers).await;
     let codes: Vec<_> = answers.iter().map(|answer| answer.code).collect();
     let won = |code: &&u16| **code == 200;
-    assert_eq!((codes.iter().filter(won).count(), codes.iter().filter(|c| **c == 409).count()), (1, 7), "{codes:?}");
+    assert_eq!(
+        (codes.iter().filter(won).count(), codes.iter().filter(|c| **c == 409).count()),
+        (1, 7),
+        "{codes:?}"
+    );
     let winner = answers.iter().find(|answer| answer.code == 200).expect("one won");
     assert_eq!(api.get(&path).await.body, winner.body);
 }

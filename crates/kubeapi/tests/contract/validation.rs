@@ -82,7 +82,8 @@ async fn every_unknown_field_is_told(api: Target) {
 
 async fn fields_of_another_case_are_unknown(api: Target) {
     let ns = api.namespace().await;
-    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "Data": {"k": "v"}});
+    let body =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "Data": {"k": "v"}});
     let answer = api.send(Call::post(&maps(&ns), &body).query("fieldValidation", "Strict")).await;
     answer.refused_with(400, "BadRequest", "unknown field \"Data\"");
 }
@@ -95,13 +96,19 @@ async fn an_unknown_validation_is_refused(api: Target) {
 
 async fn custom_objects_are_checked_for_unknown_fields(api: Target) {
     let (ns, kind) = (api.namespace().await, Kind::of(&api));
-    kind.with_spec(object(json!({"list": {"type": "array", "items": object(json!({"a": {"type": "string"}}))}}))).await;
+    kind.with_spec(object(
+        json!({"list": {"type": "array", "items": object(json!({"a": {"type": "string"}}))}}),
+    ))
+    .await;
     let body = kind.object("a", json!({"x": 1, "list": [{"a": "1", "b": 2}]}));
     let answer = api.send(Call::post(&kind.path(&ns), &body).query("fieldValidation", "Strict")).await;
     answer.refused(400, "BadRequest", "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: unknown field \"spec.list[0].b\", unknown field \"spec.x\"");
     let answer = api.post(&kind.path(&ns), body).await;
     answer.created();
-    assert_eq!(answer.warnings(), ["299 - \"unknown field \\\"spec.list[0].b\\\"\"", "299 - \"unknown field \\\"spec.x\\\"\""]);
+    assert_eq!(
+        answer.warnings(),
+        ["299 - \"unknown field \\\"spec.list[0].b\\\"\"", "299 - \"unknown field \\\"spec.x\\\"\""]
+    );
 }
 
 async fn unknown_metadata_is_told(api: Target) {
@@ -123,7 +130,8 @@ async fn patches_are_checked(api: Target) {
     let answer = api.send(call).await;
     answer.ok();
     assert_eq!(answer.warnings(), ["299 - \"unknown field \\\"colour\\\"\""]);
-    let call = Call::patch(&path, Patch::Strategic, &json!({"colour": "blue"})).query("fieldValidation", "Strict");
+    let call =
+        Call::patch(&path, Patch::Strategic, &json!({"colour": "blue"})).query("fieldValidation", "Strict");
     api.send(call).await.refused_with(422, "Invalid", "unknown field \"colour\"");
 }
 
@@ -137,7 +145,13 @@ async fn puts_are_checked(api: Target) {
 async fn deep_fields_have_paths(api: Target) {
     let ns = api.namespace().await;
     let path = grouped("apps/v1", &ns, "deployments");
-    let body = deployment("d", json!([with(container("c", "i:1"), json!({"imagePullPolcy": "Never", "ports": [{"containerPort": 1, "prot": "x"}]}))]));
+    let body = deployment(
+        "d",
+        json!([with(
+            container("c", "i:1"),
+            json!({"imagePullPolcy": "Never", "ports": [{"containerPort": 1, "prot": "x"}]})
+        )]),
+    );
     let answer = api.send(Call::post(&path, &body).query("fieldValidation", "Strict")).await;
     answer.refused(400, "BadRequest", "Deployment in version \"v1\" cannot be handled as a Deployment: strict decoding error: unknown field \"spec.template.spec.containers[0].imagePullPolcy\", unknown field \"spec.template.spec.containers[0].ports[0].prot\"");
 }
@@ -158,7 +172,11 @@ async fn a_dry_run_of_create_makes_nothing(api: Target) {
 async fn a_dry_run_still_refuses(api: Target) {
     let ns = api.namespace().await;
     api.post(&maps(&ns), map("a", json!({}))).await.created();
-    api.send(dry(Call::post(&maps(&ns), &map("a", json!({}))))).await.refused(409, "AlreadyExists", "configmaps \"a\" already exists");
+    api.send(dry(Call::post(&maps(&ns), &map("a", json!({}))))).await.refused(
+        409,
+        "AlreadyExists",
+        "configmaps \"a\" already exists",
+    );
     let answer = api.send(dry(Call::post(&maps(&ns), &map("Bad", json!({}))))).await;
     answer.is(422);
 }
@@ -205,8 +223,14 @@ async fn an_unknown_dry_run_is_refused(api: Target) {
     let ns = api.namespace().await;
     let answer = api.send(Call::post(&maps(&ns), &map("a", json!({}))).query("dryRun", "Some")).await;
     answer.refused(422, "Invalid", "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"");
-    let answer = api.send(Call::patch(&format!("{}/a", maps(&ns)), Patch::Merge, &json!({})).query("dryRun", "true")).await;
-    answer.refused_with(422, "Invalid", "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"true\"]");
+    let answer = api
+        .send(Call::patch(&format!("{}/a", maps(&ns)), Patch::Merge, &json!({})).query("dryRun", "true"))
+        .await;
+    answer.refused_with(
+        422,
+        "Invalid",
+        "PatchOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"true\"]",
+    );
 }
 
 async fn a_dry_run_of_a_generated_name(api: Target) {

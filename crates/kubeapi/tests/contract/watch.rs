@@ -207,7 +207,11 @@ async fn initial_events_need_a_match(api: Target) {
 
 async fn initial_events_are_for_watches_only(api: Target) {
     let answer = api.get(&format!("{}?{INITIAL}", maps("default"))).await;
-    answer.refused_with(422, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list");
+    answer.refused_with(
+        422,
+        "Invalid",
+        "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
+    );
 }
 
 async fn a_watch_ends_after_its_seconds(api: Target) {
@@ -226,7 +230,10 @@ async fn a_forgotten_version_is_gone(api: Target) {
     let mut watch = api.watch(&format!("{}?resourceVersion=1", maps(&ns))).await;
     let (kind, status) = watch.next().await.expect("something is said");
     assert_eq!(kind, "ERROR");
-    assert_eq!((&status["kind"], &status["code"], &status["reason"]), (&json!("Status"), &json!(410), &json!("Expired")));
+    assert_eq!(
+        (&status["kind"], &status["code"], &status["reason"]),
+        (&json!("Status"), &json!(410), &json!("Expired"))
+    );
     let message = status["message"].as_str().unwrap_or_default();
     assert!(message.starts_with("too old resource version: 1 ("), "{message}");
     assert!(watch.next().await.is_none(), "and that is all");
@@ -234,7 +241,11 @@ async fn a_forgotten_version_is_gone(api: Target) {
 
 async fn a_version_to_watch_from_must_be_a_number(api: Target) {
     let answer = api.watch(&format!("{}?resourceVersion=x", maps("default"))).await.refusal().await;
-    answer.refused(500, "", "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax");
+    answer.refused(
+        500,
+        "",
+        "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax",
+    );
 }
 
 async fn a_deleted_object_has_the_version_of_its_deletion(api: Target) {
@@ -296,7 +307,10 @@ async fn only_metadata_is_watched(api: Target) {
     let accept = [("accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")];
     let mut watch = api.watch_as(&maps(&ns), &accept).await;
     let object = watch.expect("ADDED", "a").await;
-    assert_eq!((&object["kind"], &object["apiVersion"]), (&json!("PartialObjectMetadata"), &json!("meta.k8s.io/v1")));
+    assert_eq!(
+        (&object["kind"], &object["apiVersion"]),
+        (&json!("PartialObjectMetadata"), &json!("meta.k8s.io/v1"))
+    );
     assert_eq!(object["data"], Value::Null);
 }
 
