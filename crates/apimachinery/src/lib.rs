@@ -8,4 +8,7 @@
 //!
 //! Pure: no clock, no randomness, no store. Start at [`schema::Schema`]; the server around it is the crate `kubeapi`.
 
+pub mod apply;
+pub mod builtin;
+pub mod patch;
 pub mod schema;
