@@ -1,8 +1,18 @@
 //! What an object of one kind may look like: one node per field, the same for built-in kinds and for CRDs.
 
+mod default;
 mod parse;
+mod prune;
+mod rules;
+mod structural;
+mod validate;
 
+pub use default::default;
 pub use parse::{Unstructural, parse};
+pub use prune::prune;
+pub use rules::{Rules, rules};
+pub use structural::structural;
+pub use validate::validate;
 
 use serde_json::{Number, Value};
 use std::collections::BTreeMap;

@@ -1,0 +1,3 @@
+//! Behaviour of the crate from outside.
+
+mod selectors;
