@@ -9,26 +9,34 @@
 //! The state is in memory, whole; a durable store also keeps it in one redb file and shows nothing that isn't
 //! in that file yet. The memory twin differs in nothing but that. Start at [`Store`].
 
+mod disk;
 mod key;
 mod object;
 mod ring;
 mod shared;
 mod state;
 mod watch;
+mod writer;
 
+pub use disk::OpenError;
 pub use key::Key;
 pub use object::{Body, Event, EventKind, Object, Page, RevisionError, Write, WriteError};
 pub use ring::Limits;
 pub use watch::Watch;
 
+use disk::{Disk, Place};
 use shared::Shared;
+use state::State;
 use std::path::Path;
 use std::sync::Arc;
+use writer::Writer;
 
 /// A store; clones are the same store.
 #[derive(Clone, Debug)]
 pub struct Store {
     shared: Arc<Shared>,
+    /// None in memory: whoever writes does it at once.
+    writer: Option<Arc<Writer>>,
 }
 
 impl Store {
@@ -40,7 +48,31 @@ impl Store {
 
     /// Like [`Store::memory`], with a history of another size.
     pub fn memory_with(limits: Limits) -> Self {
-        Self { shared: Arc::new(Shared::new(state::State::new(0, limits))) }
+        Self { shared: Arc::new(Shared::new(State::new(0, limits))), writer: None }
+    }
+
+    /// The store in the file at `path`, which is made if there is none. Blocks while it reads.
+    ///
+    /// # Errors
+    /// The file is in use, damaged, or can't be read or written.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(path, Limits::default())
+    }
+
+    /// Like [`Store::open`], with a history of another size.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Self, OpenError> {
+        Self::open_at(Box::new(path.as_ref().to_path_buf()), limits)
+    }
+
+    fn open_at(place: Box<dyn Place>, limits: Limits) -> Result<Self, OpenError> {
+        let path = place.path().to_path_buf();
+        let (disk, objects) = Disk::open(place)?;
+        let shared = Arc::new(Shared::new(State::with(disk.revision(), objects, limits)));
+        let writer = Writer::start(shared.clone(), disk).map_err(|source| OpenError::Io { path, source })?;
+        Ok(Self { shared, writer: Some(Arc::new(writer)) })
     }
 
     /// The object at `key`.
@@ -67,9 +99,11 @@ impl Store {
     ///
     /// # Errors
     /// The object isn't as the write expects it, or the disk failed.
-    #[expect(clippy::unused_async, reason = "the durable store waits for its disk")]
     pub async fn write(&self, key: Key, write: Write) -> Result<Object, WriteError> {
-        self.shared.write_now(key, write)
+        match &self.writer {
+            Some(writer) => writer.write(key, write).await,
+            None => self.shared.write_now(key, write),
+        }
     }
 
     /// What happens under `prefix` after revision `since`, or from now on. With the revision of a list, nothing is

@@ -41,6 +41,12 @@ impl State {
         Self { objects: BTreeMap::new(), ring: Ring::new(revision, limits), revision }
     }
 
+    /// A state at `revision` with these objects, in order of their keys.
+    pub(super) fn with(revision: u64, objects: Vec<Object>, limits: Limits) -> Self {
+        let stored = |object: Object| (object.key, Stored { revision: object.revision, body: object.body });
+        Self { objects: objects.into_iter().map(stored).collect(), ..Self::new(revision, limits) }
+    }
+
     pub(super) fn revision(&self) -> u64 {
         self.revision
     }
