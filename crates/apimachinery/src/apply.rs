@@ -12,7 +12,7 @@ mod compare;
 mod conform;
 mod element;
 mod field_set;
-mod go;
+
 mod last_applied;
 mod managed;
 mod merge;

@@ -10,5 +10,6 @@
 
 pub mod apply;
 pub mod builtin;
+mod go;
 pub mod patch;
 pub mod schema;

@@ -1,8 +1,8 @@
 //! Does a value have the shape of its type? Only what ownership needs: validation is the schema's.
 
 use super::element::Element;
-use super::go;
 use super::shape::{Chosen, List, Scalar, Type};
+use crate::go;
 use crate::schema::ListKind;
 use serde_json::Value;
 use std::collections::BTreeSet;

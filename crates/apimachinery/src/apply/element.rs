@@ -1,6 +1,6 @@
 //! One step of a path: a field by name, a list's item by its keys or by its value, or by its place.
 
-use super::go;
+use crate::go;
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};

@@ -44,7 +44,7 @@ pub(super) fn update(object: &mut Value, applied: &Value) {
             metadata.remove("annotations");
         }
     }
-    let text = format!("{}\n", super::go::json(&applied));
+    let text = format!("{}\n", crate::go::json(&applied));
     let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
         return;
     };

@@ -1,8 +1,8 @@
 //! What ownership needs to know of a schema: is a value a leaf, a map or a list, and what tells its items apart?
 
 use super::element::{Element, Item};
-use super::go;
 use crate::builtin;
+use crate::go;
 use crate::schema::{Kind, ListKind, Schema};
 use serde_json::Value;
 

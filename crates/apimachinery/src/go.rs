@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 /// `%q` of a list of strings: `["a" "b"]`.
-pub(super) fn quoted_list(texts: &[String]) -> String {
+pub(crate) fn quoted_list(texts: &[String]) -> String {
     let quoted: Vec<_> = texts.iter().map(|text| format!("{text:?}")).collect();
     format!("[{}]", quoted.join(" "))
 }
 
 /// `%v` of a value: `text`, `map[a:1]`, `[1 2]`, `<nil>`.
-pub(super) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
@@ -24,7 +24,7 @@ pub(super) fn plain(value: &Value) -> String {
 }
 
 /// `%#v` of a value: `"text"`, `map[string]interface {}{"a":1}`.
-pub(super) fn literal(value: &Value) -> String {
+pub(crate) fn literal(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
         Value::String(_) | Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -40,7 +40,7 @@ pub(super) fn literal(value: &Value) -> String {
 }
 
 /// `%T` of a value.
-pub(super) fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::String(_) => "string",
@@ -53,7 +53,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 }
 
 /// JSON as Go writes it: fields in the order of their names, `<`, `>` and `&` escaped.
-pub(super) fn json(value: &Value) -> String {
+pub(crate) fn json(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(",")),
         Value::Object(fields) => {
