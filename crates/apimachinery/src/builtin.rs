@@ -23,3 +23,9 @@ pub fn resets(group: &str, kind: &str, subresource: Option<&str>) -> Vec<String>
     let _ = (group, kind, subresource);
     Vec::new()
 }
+
+/// The schema of every object's metadata.
+pub(crate) fn object_meta() -> &'static Schema {
+    static META: std::sync::OnceLock<Schema> = std::sync::OnceLock::new();
+    META.get_or_init(Schema::default)
+}

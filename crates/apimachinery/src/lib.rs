@@ -14,6 +14,7 @@ pub mod builtin;
 pub mod invalid;
 pub mod meta;
 pub mod names;
+mod go;
 pub mod patch;
 pub mod protobuf;
 pub mod schema;

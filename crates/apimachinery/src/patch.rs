@@ -10,7 +10,7 @@ mod json;
 mod merge;
 mod strategic;
 
-pub use json::json;
+pub use json::{MOST_OPERATIONS, json};
 pub use merge::merge;
 pub use strategic::strategic;
 
@@ -23,4 +23,7 @@ pub enum PatchError {
     /// The patch does not fit this object: 422 `Invalid`, with no details.
     #[error("{0}")]
     Unprocessable(String),
+    /// The patch contradicts itself or the schema in a way that an API server answers with 500.
+    #[error("{0}")]
+    Failed(String),
 }

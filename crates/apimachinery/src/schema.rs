@@ -91,6 +91,8 @@ pub enum ListKind {
 pub struct PatchStrategy {
     /// Items merge by [`PatchStrategy::merge_key`] (or as a set when there is none); otherwise the list is replaced.
     pub merge: bool,
+    /// An object is replaced rather than merged.
+    pub replace: bool,
     /// Keys that the patch does not name are dropped.
     pub retain_keys: bool,
     /// The field that tells items apart.

@@ -76,6 +76,7 @@ fn node(document: &Value, path: &mut String) -> Result<Schema, Unstructural> {
         atomic_map: text("x-kubernetes-map-type").as_deref() == Some("atomic"),
         patch: PatchStrategy {
             merge: strategies.split(',').any(|strategy| strategy == "merge"),
+            replace: strategies.split(',').any(|strategy| strategy == "replace"),
             retain_keys: strategies.split(',').any(|strategy| strategy == "retainKeys"),
             merge_key: text("x-kubernetes-patch-merge-key"),
         },
