@@ -9,6 +9,8 @@
 //! Pure: no clock, no randomness, no store. Start at [`schema::Schema`]; the server around it is the crate `kubeapi`.
 
 pub mod admission;
+mod cel;
+mod duration;
 pub mod invalid;
 pub mod meta;
 pub mod names;
