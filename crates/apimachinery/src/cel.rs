@@ -6,8 +6,10 @@ mod words;
 pub(crate) use convert::{plain, typed};
 
 use kube_cel::KubeCelExt;
+use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::objects::OptionalValue;
-use kube_cel::cel::{Context, Program, Value};
+use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{Context, Value};
 use std::sync::{Arc, LazyLock};
 
 /// The functions of CEL and of Kubernetes; registered once.
@@ -28,9 +30,8 @@ impl Expression {
         if source.len() > SOURCE_MOST {
             return Err(format!("the expression is longer than {SOURCE_MOST} bytes"));
         }
-        Program::compile(source)
-            .map(|program| Self { program })
-            .map_err(|errors| words::of_parsing(source, &errors))
+        let parser = Parser::default().enable_optional_syntax(true);
+        parser.parse(source).map(|tree| Self { tree }).map_err(|errors| words::of_parsing(source, &errors))
     }
 
     /// Does it mention this variable?
