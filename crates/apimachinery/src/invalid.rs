@@ -4,6 +4,7 @@ mod quote;
 mod status;
 
 pub use quote::quoted;
+pub(crate) use quote::{go_float, go_json, go_number};
 pub use status::{causes, status};
 
 use serde_json::Value;

@@ -11,6 +11,8 @@
 pub mod admission;
 pub mod apply;
 pub mod builtin;
+mod cel;
+mod duration;
 pub mod invalid;
 pub mod meta;
 pub mod names;

@@ -1,3 +1,5 @@
 //! Behaviour of the crate from outside.
 
+mod bodies;
+mod schemas;
 mod selectors;
