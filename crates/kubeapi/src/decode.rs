@@ -71,6 +71,13 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) {
     strategy::default(resource, object);
 }
 
+/// Gives an object of a built-in kind its usual shape again, after the server changed something.
+pub(crate) fn tidy(resource: &Resource, object: &mut Value) {
+    if resource.custom.is_none() {
+        builtin::normalize(object, &resource.schema);
+    }
+}
+
 /// The type that the body says must be the resource's; what it does not say it gets.
 fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
     let own = resource.api_version();
@@ -94,7 +101,7 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
 }
 
 /// A body of a built-in kind must fit its structure; a custom resource's schema is asked later.
-fn check_shape(resource: &Resource, object: &Value) -> Result<(), String> {
+pub(crate) fn check_shape(resource: &Resource, object: &Value) -> Result<(), String> {
     let misfit = if resource.custom.is_some() {
         resource.schema.properties.get("metadata").and_then(|schema| misfit(&object["metadata"], schema, &mut "metadata".to_owned()))
     } else {

@@ -193,6 +193,11 @@ impl Refusal {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(subject, "")
     }
 
+    /// The resource has the verb, but not now.
+    pub fn not_allowed(subject: Subject<'_>, why: &str) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", why).about(subject, "")
+    }
+
     /// The method is not for this.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";

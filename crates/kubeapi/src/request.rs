@@ -2,8 +2,10 @@
 
 mod options;
 
-pub(crate) use options::{DeleteOptions, ListOptions, WriteOptions, Validation};
+pub(crate) use options::{DeleteOptions, ListOptions, Propagation, Validation, VersionMatch, WriteOptions};
 
+use apimachinery::names;
+use apimachinery::selector::fields;
 use http::Method;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
@@ -17,6 +19,8 @@ pub(crate) struct Call {
     pub(crate) query: Query,
     /// The resource, unless the path is another one (`/healthz`, `/apis`).
     pub(crate) target: Option<Target>,
+    /// The one name that is meant, also when a list or watch says it by a field selector.
+    pub(crate) named: String,
 }
 
 /// A resource in a path.
@@ -71,8 +75,19 @@ impl Call {
             None => plain_verb(method),
             Some(target) => resource_verb(method, target, &query, watch_path),
         };
-        Some(Self { verb, target, query, path })
+        let named = match &target {
+            Some(target) if matches!(verb, "list" | "watch") && target.name.is_empty() => selected_name(&query),
+            Some(target) => target.name.clone(),
+            None => String::new(),
+        };
+        Some(Self { verb, path, query, target, named })
     }
+}
+
+fn selected_name(query: &Query) -> String {
+    let selector = fields::Selector::parse(query.first("fieldSelector").unwrap_or_default());
+    let name = selector.ok().and_then(|selector| selector.exactly("metadata.name").map(str::to_owned));
+    name.filter(|name| names::path_segment(name, false).is_empty()).unwrap_or_default()
 }
 
 fn plain_verb(method: &Method) -> &'static str {

@@ -75,8 +75,6 @@ pub(crate) enum Subresource {
     Finalize,
     /// A service account's tokens.
     Token,
-    /// A CSR-like approval or a pod's log: named in discovery of real servers, not served here.
-    Ephemeral(&'static str),
 }
 
 /// Where an object keeps its number of replicas.
@@ -95,7 +93,6 @@ impl Subresource {
             Self::Scale(_) => "scale",
             Self::Finalize => "finalize",
             Self::Token => "token",
-            Self::Ephemeral(name) => name,
         }
     }
 }

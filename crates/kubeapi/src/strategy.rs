@@ -9,7 +9,8 @@ mod pod;
 mod secret;
 mod service;
 
-pub(crate) use field::{at, at_mut, set_default, strings};
+pub(crate) use field::{at, at_mut, strings};
+pub(crate) use service::{is_headless, needs_address, needs_node_ports};
 
 use crate::resource::{Resource, Subresource};
 use apimachinery::invalid::FieldError;
