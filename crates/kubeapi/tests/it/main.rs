@@ -1,0 +1,1 @@
+//! Store, authentication and authorisation from outside.
