@@ -1,1 +1,9 @@
-//! Store, authentication and authorisation from outside.
+//! Store, keys, authentication and authorisation from outside.
+
+mod authn;
+mod killed;
+mod pki;
+mod rbac;
+mod torn;
+mod twins;
+mod watching;
