@@ -15,6 +15,8 @@ mod object;
 mod ring;
 mod shared;
 mod state;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod writer;
 

@@ -3,7 +3,7 @@
 use super::{Attributes, Target, combined};
 use serde::{Deserialize, Serialize};
 
-/// A PolicyRule.
+/// A `PolicyRule`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Rule {

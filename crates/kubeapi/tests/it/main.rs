@@ -1,0 +1,9 @@
+//! Store, keys, authentication and authorisation from outside.
+
+mod authn;
+mod killed;
+mod pki;
+mod rbac;
+mod torn;
+mod twins;
+mod watching;
