@@ -80,7 +80,7 @@ fn node(document: &Value, path: &mut String) -> Result<Schema, Unstructural> {
             retain_keys: strategies.split(',').any(|strategy| strategy == "retainKeys"),
             merge_key: text("x-kubernetes-patch-merge-key"),
         },
-        encoding: encoding(text("x-go").as_deref(), keywords.get("type").and_then(Value::as_str)),
+        encoding: encoding(text("x-go").as_deref(), text("type").or(text("format")).as_deref()),
         rules: keywords
             .get("x-kubernetes-validations")
             .and_then(Value::as_array)
@@ -139,6 +139,7 @@ fn encoding(named: Option<&str>, kind: Option<&str>) -> Encoding {
         Some("null") => Encoding::Always(Value::Null),
         Some("zero") => Encoding::Always(match kind {
             Some("string") => Value::from(""),
+            Some("quantity") => Value::from("0"),
             Some("boolean") => Value::from(false),
             Some("object") => Value::Object(serde_json::Map::new()),
             // A number, or what may be one.

@@ -1,0 +1,5 @@
+//! The machinery against what a real API server did.
+
+mod replay;
+#[path = "../scenario/mod.rs"]
+mod scenario;
