@@ -133,7 +133,7 @@ pub fn apply(
         // Nobody has been tracked yet: what is there belongs to whoever was before.
         let before =
             Manager { name: "before-first-apply".to_owned(), operation: Operation::Update, ..by.clone() };
-        rules.written(&empty, &object, &mut managed, &Owner::of(&before), &by.api_version, now);
+        rules.written(&empty, &object, &mut managed, &before, now);
     }
     conform(applied, rules.of, Duplicates::Refused).map_err(|problem| {
         ApplyError::Untyped(format!(
@@ -191,7 +191,6 @@ pub fn track(old: Option<&Value>, new: &mut Value, schema: &Schema, by: &Manager
     let rules = rules(schema, by);
     let mut before = old.cloned().unwrap_or_else(|| empty(new, schema));
     builtin::normalize(&mut before, schema);
-    builtin::normalize(new, schema);
     let of_old = || managed::decode(&before).unwrap_or_default();
     let mut managed = if by.subresource.is_some() {
         of_old()
@@ -203,6 +202,7 @@ pub fn track(old: Option<&Value>, new: &mut Value, schema: &Schema, by: &Manager
     };
     managed::remove(new);
     managed::remove(&mut before);
+    builtin::normalize(new, schema);
     let untyped =
         [&before, &*new].iter().any(|object| conform(object, rules.of, Duplicates::Allowed).is_err());
     if untyped {
@@ -211,7 +211,7 @@ pub fn track(old: Option<&Value>, new: &mut Value, schema: &Schema, by: &Manager
     }
     // An object that is not tracked stays so until somebody applies.
     if !managed.is_empty() || old.is_none() {
-        rules.written(&before, new, &mut managed, &Owner::of(by), &by.api_version, now);
+        rules.written(&before, new, &mut managed, by, now);
         cap::cap(&mut managed);
     }
     managed::encode(new, &managed);

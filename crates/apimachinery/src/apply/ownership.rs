@@ -5,6 +5,7 @@
 //!   applied   the applier has what it applies; what it gave up and nobody else has is removed
 //! ```
 
+use super::Manager;
 use super::compare::{Comparison, compare};
 use super::field_set::field_set;
 use super::managed::{Managed, Owned, Owner};
@@ -40,14 +41,13 @@ const UNOWNED: [&str; 11] = [
 ];
 
 impl Rules<'_> {
-    /// Ownership after an ordinary write by `writer`.
+    /// Ownership after an ordinary write.
     pub(super) fn written(
         &self,
         before: &Value,
         after: &Value,
         managed: &mut Managed,
-        writer: &Owner,
-        api_version: &str,
+        by: &Manager,
         now: &str,
     ) {
         self.renew(managed);
@@ -58,9 +58,15 @@ impl Rules<'_> {
         if gained.is_empty() {
             return;
         }
-        let set = managed.get(writer).map(|owned| owned.set.union(&gained)).unwrap_or(gained);
-        let owned = Owned { set, api_version: api_version.to_owned(), time: Some(now.to_owned()) };
-        managed.insert(writer.clone(), owned);
+        let writer = Owner::of(by);
+        let last = managed.remove(&writer);
+        // An API server forgets the time of a write through `scale`.
+        let time = match by.subresource.as_deref() {
+            Some("scale") => last.as_ref().and_then(|last| last.time.clone()),
+            _ => Some(now.to_owned()),
+        };
+        let set = last.map(|last| last.set.union(&gained)).unwrap_or(gained);
+        managed.insert(writer, Owned { set, api_version: by.api_version.clone(), time });
     }
 
     /// The object after `applier` applied `applied`, and its ownership in `managed`; none when nothing changed in it.

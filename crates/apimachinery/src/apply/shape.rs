@@ -3,7 +3,7 @@
 use super::element::{Element, Item};
 use crate::builtin;
 use crate::go;
-use crate::schema::{Kind, ListKind, Schema};
+use crate::schema::{Encoding, Kind, ListKind, Schema};
 use serde_json::Value;
 
 /// The type of a value.
@@ -260,6 +260,11 @@ impl List<'_> {
 
     fn default_of(&self, key: &str) -> Option<Value> {
         let Type::Declared(declared) = self.items else { return None };
-        declared.schema.properties.get(key)?.default.clone().filter(|default| !default.is_null())
+        let field = declared.schema.properties.get(key)?;
+        let zero = match &field.encoding {
+            Encoding::Always(zero) => Some(zero),
+            _ => None,
+        };
+        field.default.as_ref().or(zero).filter(|default| !default.is_null()).cloned()
     }
 }
