@@ -1,9 +1,11 @@
 //! Expressions in CEL, as CRD rules and admission policies use them.
 
+mod check;
 mod convert;
 mod rewrite;
 mod words;
 
+pub(crate) use check::check;
 pub(crate) use convert::{plain, typed};
 
 use kube_cel::KubeCelExt;
