@@ -51,7 +51,7 @@ struct CustomColumn {
 impl Printer {
     /// For a built-in kind; a kind with no columns of its own gets its name and when it was created.
     #[must_use]
-    pub fn builtin(group: &str, kind: &str) -> Self {
+    pub fn builtin(group: &str, _version: &str, kind: &str) -> Self {
         match builtin::of(group, kind) {
             Some((columns, row)) => {
                 Self { columns: builtin::definitions(columns), cells: Cells::Builtin(row) }
