@@ -53,6 +53,8 @@ pub struct Schema {
     pub atomic_map: bool,
     /// How a strategic merge patch treats it; built-in kinds only.
     pub patch: PatchStrategy,
+    /// How an API server's own types write the field; built-in kinds only.
+    pub encoding: Encoding,
     /// Rules in CEL (`x-kubernetes-validations`).
     pub rules: Vec<Rule>,
     /// Limits on the value.
@@ -100,10 +102,26 @@ pub enum ListKind {
 pub struct PatchStrategy {
     /// Items merge by [`PatchStrategy::merge_key`] (or as a set when there is none); otherwise the list is replaced.
     pub merge: bool,
+    /// An object is replaced rather than merged.
+    pub replace: bool,
     /// Keys that the patch does not name are dropped.
     pub retain_keys: bool,
     /// The field that tells items apart.
     pub merge_key: Option<String>,
+}
+
+/// Whether a field is written when there is nothing in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Encoding {
+    /// Kept as it is given, as custom resources are.
+    #[default]
+    AsGiven,
+    /// Left out when it is null.
+    Nullable,
+    /// Left out when it is empty, zero or false.
+    OmitEmpty,
+    /// Never left out; this is written when it is not given.
+    Always(Value),
 }
 
 /// A rule in CEL.
