@@ -1,8 +1,11 @@
 //! Expressions in CEL, as CRD rules and admission policies use them.
 
+mod check;
 mod convert;
+mod rewrite;
 mod words;
 
+pub(crate) use check::check;
 pub(crate) use convert::{plain, typed};
 
 use kube_cel::KubeCelExt;
@@ -31,7 +34,9 @@ impl Expression {
             return Err(format!("the expression is longer than {SOURCE_MOST} bytes"));
         }
         let parser = Parser::default().enable_optional_syntax(true);
-        parser.parse(source).map(|tree| Self { tree }).map_err(|errors| words::of_parsing(source, &errors))
+        let mut tree = parser.parse(source).map_err(|errors| words::of_parsing(source, &errors))?;
+        rewrite::select_as_index(&mut tree);
+        Ok(Self { tree })
     }
 
     /// Does it mention this variable?

@@ -108,7 +108,8 @@ fn rules_see_types_of_the_schema() {
         "has(self.n) && !has(self.s)",
         "self.l.all(i, i.v > 0)",
         "self.l.exists_one(i, i.k == 'a')",
-        "self.?s.orValue('none') == 'none'",
+        "self.?s.orValue('none') == 'none' && self.?n.orValue(7) == 1 && self.?m['a.b'].hasValue()",
+        "!self.?s.hasValue() && self[?'n'].hasValue() && self.l[0].k == 'a'",
         "isURL('https://a') && quantity('1Gi').isGreaterThan(quantity('1M'))",
         "'abc'.matches('^[a-c]+$') && ['a', 'b'].isSorted()",
     ] {
