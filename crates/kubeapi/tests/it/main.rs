@@ -4,6 +4,7 @@ mod authn;
 mod killed;
 mod pki;
 mod rbac;
+mod server;
 mod torn;
 mod twins;
 mod watching;
