@@ -1,0 +1,8 @@
+//! Behaviour of the crate from outside, and against what a real API server did.
+
+mod bodies;
+mod replay;
+#[path = "../scenario/mod.rs"]
+mod scenario;
+mod schemas;
+mod selectors;
