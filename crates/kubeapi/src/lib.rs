@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`store`] keeps objects by revision, in memory or durably; [`pki`] makes the certificates and keys of a data
-//! directory; [`authn`] says who asks, [`rbac`] whether they may.
+//! directory; [`authn`] says who asks, [`rbac`] whether they may; [`backup`] copies a data directory while it is in use.
 
 mod addresses;
 mod admission;
@@ -21,6 +21,7 @@ mod encode;
 pub mod environment;
 mod negotiate;
 mod openapi;
+pub mod backup;
 pub mod pki;
 pub mod rbac;
 mod refusal;

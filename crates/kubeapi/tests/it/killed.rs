@@ -21,9 +21,10 @@ fn key(writer: usize) -> Key {
 async fn the_one_that_is_killed() {
     let Ok(path) = std::env::var(STORE) else { return };
     let store = Store::open(path).unwrap();
-    let writers = (0..WRITERS).map(|writer| {
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..WRITERS {
         let store = store.clone();
-        tokio::spawn(async move {
+        writers.spawn(async move {
             let mut count = 0;
             loop {
                 let size = (count * 97) % 5000;
@@ -36,11 +37,9 @@ async fn the_one_that_is_killed() {
                 println!("wrote {writer} {}", object.revision);
                 count += 1;
             }
-        })
-    });
-    for writer in writers.collect::<Vec<_>>() {
-        writer.await.unwrap();
+        });
     }
+    writers.join_all().await;
 }
 
 /// Lets a child write until it has said `lines` writes, kills it, and returns the last of each writer that it said.

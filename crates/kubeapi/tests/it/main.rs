@@ -1,6 +1,8 @@
-//! Store, keys, authentication and authorisation from outside.
+//! Store, keys, backups, authentication and authorisation from outside.
+#![allow(clippy::unwrap_used)]
 
 mod authn;
+mod backup;
 mod killed;
 mod pki;
 mod rbac;

@@ -66,7 +66,7 @@ fn a_missing_or_foreign_key_is_an_error_and_not_a_new_authority() {
         }
         match Pki::open(dir.path(), &[], NOW).unwrap_err() {
             PkiError::File { path: said, .. } | PkiError::Unusable { path: said, .. } => {
-                assert_eq!(said, path)
+                assert_eq!(said, path);
             }
             error => panic!("{name}: {error}"),
         }

@@ -23,11 +23,11 @@ fn reason(authorizer: &Authorizer, user: &User, verb: &str, target: Target<'_>) 
     }
 }
 
-fn role(namespace: &str, name: &str, rules: Value) -> Value {
+fn role(namespace: &str, name: &str, rules: &Value) -> Value {
     json!({ "metadata": { "namespace": namespace, "name": name }, "rules": rules })
 }
 
-fn binding(namespace: &str, name: &str, kind: &str, role: &str, subject: Value) -> Value {
+fn binding(namespace: &str, name: &str, kind: &str, role: &str, subject: &Value) -> Value {
     json!({
         "metadata": { "namespace": namespace, "name": name },
         "roleRef": { "kind": kind, "name": role },
@@ -55,7 +55,7 @@ fn a_rule_allows_what_it_names_and_nothing_else() {
     authorizer.put("clusterroles", &json!({ "metadata": { "name": "r" }, "rules": rules }));
     let jane = user("jane", &[]);
     let subject = json!({ "kind": "User", "name": "jane" });
-    authorizer.put("rolebindings", &binding("shop", "b", "ClusterRole", "r", subject));
+    authorizer.put("rolebindings", &binding("shop", "b", "ClusterRole", "r", &subject));
     for (verb, target, allowed) in [
         ("get", on("", "configmaps", "shop", "a"), true),
         ("list", on("", "configmaps", "shop", ""), true),
@@ -83,12 +83,12 @@ fn a_rule_allows_what_it_names_and_nothing_else() {
 fn reasons_name_binding_role_and_subject() {
     let mut authorizer = Authorizer::default();
     let all = json!([{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }]);
-    authorizer.put("roles", &role("shop", "all", all.clone()));
-    authorizer.put("clusterroles", &role("", "all", all));
+    authorizer.put("roles", &role("shop", "all", &all));
+    authorizer.put("clusterroles", &role("", "all", &all));
     let account = json!({ "kind": "ServiceAccount", "name": "web" });
-    authorizer.put("rolebindings", &binding("shop", "b", "Role", "all", account));
+    authorizer.put("rolebindings", &binding("shop", "b", "Role", "all", &account));
     let group = json!({ "kind": "Group", "name": "dev" });
-    authorizer.put("clusterrolebindings", &binding("", "c", "ClusterRole", "all", group));
+    authorizer.put("clusterrolebindings", &binding("", "c", "ClusterRole", "all", &group));
     let target = on("", "configmaps", "shop", "a");
     let web = User::service_account("shop", "web", "u");
     assert_eq!(
@@ -152,7 +152,7 @@ fn view_sees_no_secrets_and_edit_grants_nothing() {
     let mut authorizer = seeded();
     for (name, role) in [("viewer", "view"), ("editor", "edit"), ("boss", "admin")] {
         let subject = json!({ "kind": "User", "name": name });
-        authorizer.put("rolebindings", &binding("shop", name, "ClusterRole", role, subject));
+        authorizer.put("rolebindings", &binding("shop", name, "ClusterRole", role, &subject));
     }
     let rolebindings = on("rbac.authorization.k8s.io", "rolebindings", "shop", "");
     for (name, secrets, writes, grants) in
@@ -209,7 +209,7 @@ fn roles_that_gather_each_other_end() {
 fn nobody_grants_what_they_do_not_have() {
     let mut authorizer = seeded();
     let subject = json!({ "kind": "User", "name": "jane" });
-    authorizer.put("rolebindings", &binding("shop", "b", "ClusterRole", "view", subject));
+    authorizer.put("rolebindings", &binding("shop", "b", "ClusterRole", "view", &subject));
     let jane = user("jane", &["dev"]);
     let rules = |rules: Value| serde_json::from_value::<Vec<Rule>>(rules).unwrap();
     let own = rules(
