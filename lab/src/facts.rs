@@ -2,4 +2,5 @@
 
 pub mod go_structs;
 pub mod openapi;
+pub mod protobuf;
 pub mod sources;

@@ -1,8 +1,27 @@
 //! What an object of one kind may look like: one node per field, the same for built-in kinds and for CRDs.
 
+mod check;
+mod correlate;
+mod default;
+mod embedded;
+mod field_path;
+mod lists;
 mod parse;
+mod prune;
+mod rules;
+mod structural;
+mod validate;
 
+pub use check::check;
+pub use default::default;
+pub use embedded::embedded;
+use field_path::field_path;
+pub use lists::unique;
 pub use parse::{Unstructural, parse};
+pub use prune::prune;
+pub use rules::{Rules, rules};
+pub use structural::structural;
+pub use validate::{known_format, validate};
 
 use serde_json::{Number, Value};
 use std::collections::BTreeMap;

@@ -19,6 +19,11 @@ enum What {
         /// The file to write.
         file: PathBuf,
     },
+    /// How built-in kinds are encoded in protobuf; needs no lab, only the sources that it was built from.
+    Protobuf {
+        /// The file to write.
+        file: PathBuf,
+    },
 }
 
 impl Facts {
@@ -29,6 +34,12 @@ impl Facts {
                 let client = lab.member(1).client().await?;
                 let facts = lab::facts::openapi::collect(&client, &lab.layout().dir().join("facts")).await?;
                 std::fs::write(&file, facts)?;
+                println!("{}", file.display());
+            }
+            What::Protobuf { file } => {
+                let work = lab::cache_root().join("facts");
+                std::fs::create_dir_all(&work)?;
+                std::fs::write(&file, lab::facts::protobuf::collect(&work)?)?;
                 println!("{}", file.display());
             }
         }

@@ -1,5 +1,8 @@
-//! The machinery against what a real API server did.
+//! Behaviour of the crate from outside, much of it against what a real API server did.
 
+mod bodies;
 mod replay;
 #[path = "../scenario/mod.rs"]
 mod scenario;
+mod schemas;
+mod selectors;
