@@ -1,4 +1,5 @@
 //! Behaviour of the crate from outside, and against what a real API server did.
+//! Behaviour of the crate from outside, much of it against what a real API server did.
 
 mod bodies;
 mod replay;
