@@ -1,5 +1,6 @@
 //! Behaviour of the crate from outside.
 
+mod admission;
 mod bodies;
 mod schemas;
 mod selectors;
