@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod facts;
 mod output;
 mod propagation;
 mod up;
@@ -101,6 +102,9 @@ enum Command {
     /// Run a compiled official MCS suite on two fresh clusters with the product on them.
     #[command(after_help = "Example:\n  lab conformance --suite ./conformance.test -- --ginkgo.v")]
     Conformance(conformance::Conformance),
+    /// Write the facts about Kubernetes' own kinds that the product compiles in, from a lab that is up.
+    #[command(after_help = "Example:\n  lab facts openapi crates/apimachinery/facts/openapi.tsv")]
+    Facts(facts::Facts),
     /// Install packages, build Kubernetes and make the images, and start nothing.
     Install,
     /// Print a shell completion script.
@@ -125,6 +129,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Command::Bench(bench) => bench.run().await?,
         Command::Conformance(conformance) => return conformance.run().await,
+        Command::Facts(facts) => facts.run().await?,
         Command::Install => {
             possible()?;
             let installed = lab::install(&lab::cache_root(), &Progress::to_stderr())?;

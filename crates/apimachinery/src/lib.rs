@@ -8,4 +8,18 @@
 //!
 //! Pure: no clock, no randomness, no store. Start at [`schema::Schema`]; the server around it is the crate `kubeapi`.
 
+pub mod admission;
+pub mod apply;
+pub mod builtin;
+mod cel;
+mod duration;
+mod go;
+pub mod invalid;
+pub mod meta;
+pub mod names;
+pub mod patch;
+pub mod protobuf;
 pub mod schema;
+pub mod selector;
+pub mod strict;
+pub mod table;

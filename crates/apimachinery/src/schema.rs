@@ -1,8 +1,27 @@
 //! What an object of one kind may look like: one node per field, the same for built-in kinds and for CRDs.
 
+mod check;
+mod correlate;
+mod default;
+mod embedded;
+mod field_path;
+mod lists;
 mod parse;
+mod prune;
+mod rules;
+mod structural;
+mod validate;
 
+pub use check::check;
+pub use default::default;
+pub use embedded::embedded;
+use field_path::field_path;
+pub use lists::unique;
 pub use parse::{Unstructural, parse};
+pub use prune::prune;
+pub use rules::{Rules, rules};
+pub use structural::structural;
+pub use validate::{known_format, validate};
 
 use serde_json::{Number, Value};
 use std::collections::BTreeMap;
@@ -34,6 +53,8 @@ pub struct Schema {
     pub atomic_map: bool,
     /// How a strategic merge patch treats it; built-in kinds only.
     pub patch: PatchStrategy,
+    /// How an API server's own types write the field; built-in kinds only.
+    pub encoding: Encoding,
     /// Rules in CEL (`x-kubernetes-validations`).
     pub rules: Vec<Rule>,
     /// Limits on the value.
@@ -81,10 +102,26 @@ pub enum ListKind {
 pub struct PatchStrategy {
     /// Items merge by [`PatchStrategy::merge_key`] (or as a set when there is none); otherwise the list is replaced.
     pub merge: bool,
+    /// An object is replaced rather than merged.
+    pub replace: bool,
     /// Keys that the patch does not name are dropped.
     pub retain_keys: bool,
     /// The field that tells items apart.
     pub merge_key: Option<String>,
+}
+
+/// Whether a field is written when there is nothing in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Encoding {
+    /// Kept as it is given, as custom resources are.
+    #[default]
+    AsGiven,
+    /// Left out when it is null.
+    Nullable,
+    /// Left out when it is empty, zero or false.
+    OmitEmpty,
+    /// Never left out; this is written when it is not given.
+    Always(Value),
 }
 
 /// A rule in CEL.

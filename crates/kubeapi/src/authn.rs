@@ -3,8 +3,11 @@
 //! Pure but for the keys: time is an argument. A service account's token says who it was made for; whether that
 //! account still exists is the server's to check ([`Claims::account`]).
 
+mod bearer;
+mod certificate;
 mod token;
 
+pub use bearer::{Bearer, Bearers};
 pub use token::{Bound, Claims, ISSUER, Issue, TokenError, TokenKey};
 
 use std::collections::BTreeMap;
@@ -74,5 +77,3 @@ pub enum CertificateError {
     #[error("the client certificate has no common name, which would be the user's name")]
     Nameless,
 }
-
-mod certificate;

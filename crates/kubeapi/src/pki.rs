@@ -13,6 +13,7 @@ mod kubeconfig;
 mod make;
 
 use files::Files;
+pub(crate) use files::{NAMES as KEPT, write_private};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
@@ -124,7 +125,7 @@ impl Pki {
     /// It can't be written.
     pub fn write_kubeconfig(&self, data_dir: &Path, url: &str) -> Result<PathBuf, PkiError> {
         let path = data_dir.join("kubeconfig");
-        files::write_private(&path, &self.kubeconfig(url))?;
+        write_private(&path, &self.kubeconfig(url))?;
         Ok(path)
     }
 

@@ -10,15 +10,19 @@
 //! in that file yet. The memory twin differs in nothing but that. Start at [`Store`].
 
 mod disk;
+mod fill;
 mod key;
 mod object;
 mod ring;
 mod shared;
 mod state;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod writer;
 
 pub use disk::OpenError;
+pub use fill::{FillError, fill};
 pub use key::Key;
 pub use object::{Body, Event, EventKind, Object, Page, RevisionError, Write, WriteError};
 pub use ring::Limits;

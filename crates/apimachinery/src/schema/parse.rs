@@ -1,6 +1,6 @@
 //! From the JSON of an OpenAPI v3 schema, as a CRD or a server's `/openapi/v3` has it.
 
-use super::{Kind, Limits, ListKind, PatchStrategy, Rule, Schema};
+use super::{Encoding, Kind, Limits, ListKind, PatchStrategy, Rule, Schema};
 use serde_json::Value;
 
 /// A schema that can't be used, and where.
@@ -76,9 +76,11 @@ fn node(document: &Value, path: &mut String) -> Result<Schema, Unstructural> {
         atomic_map: text("x-kubernetes-map-type").as_deref() == Some("atomic"),
         patch: PatchStrategy {
             merge: strategies.split(',').any(|strategy| strategy == "merge"),
+            replace: strategies.split(',').any(|strategy| strategy == "replace"),
             retain_keys: strategies.split(',').any(|strategy| strategy == "retainKeys"),
             merge_key: text("x-kubernetes-patch-merge-key"),
         },
+        encoding: encoding(text("x-go").as_deref(), text("type").or(text("format")).as_deref()),
         rules: keywords
             .get("x-kubernetes-validations")
             .and_then(Value::as_array)
@@ -127,6 +129,24 @@ fn kind(named: Option<&str>, int_or_string: bool, path: &str) -> Result<Kind, Un
             return Err(Unstructural { path: path.to_owned(), problem: format!("no such type: {other:?}") });
         }
     })
+}
+
+/// What `x-go` in the facts about built-in kinds means.
+fn encoding(named: Option<&str>, kind: Option<&str>) -> Encoding {
+    match named {
+        Some("nil") => Encoding::Nullable,
+        Some("omit") => Encoding::OmitEmpty,
+        Some("null") => Encoding::Always(Value::Null),
+        Some("zero") => Encoding::Always(match kind {
+            Some("string") => Value::from(""),
+            Some("quantity") => Value::from("0"),
+            Some("boolean") => Value::from(false),
+            Some("object") => Value::Object(serde_json::Map::new()),
+            // A number, or what may be one.
+            _ => Value::from(0),
+        }),
+        _ => Encoding::AsGiven,
+    }
 }
 
 fn rule(document: &Value) -> Rule {

@@ -90,6 +90,14 @@ impl Totals {
         self.count = self.count.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(fingerprint(object));
     }
+
+    fn write(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
+        let mut meta = transaction.open_table(META)?;
+        for (name, value) in [("revision", self.revision), ("count", self.count), ("sum", self.sum)] {
+            meta.insert(name, value)?;
+        }
+        Ok(())
+    }
 }
 
 /// Where the file is: on disk, or in a test's hands.
@@ -171,12 +179,20 @@ impl Disk {
     /// Makes a batch durable: all of it, or nothing if it fails before the end. After an error [`Disk::reopen`] says which.
     pub(super) fn commit(&mut self, changes: &[Change]) -> Result<(), CommitError> {
         let mut totals = self.totals;
-        let database = match &self.database {
-            Some(database) => database,
-            None => return Err(CommitError(redb::Error::DatabaseClosed)),
-        };
+        let database = self.database.as_ref().ok_or(CommitError(redb::Error::DatabaseClosed))?;
         let transaction = database.begin_write().map_err(redb::Error::from)?;
         write(&transaction, changes, &mut totals)?;
+        transaction.commit().map_err(redb::Error::from)?;
+        self.totals = totals;
+        Ok(())
+    }
+
+    /// Makes `revision` the latest, so that the next write gets a later one.
+    pub(super) fn advance(&mut self, revision: u64) -> Result<(), CommitError> {
+        let database = self.database.as_ref().ok_or(CommitError(redb::Error::DatabaseClosed))?;
+        let transaction = database.begin_write().map_err(redb::Error::from)?;
+        let totals = Totals { revision, ..self.totals };
+        totals.write(&transaction)?;
         transaction.commit().map_err(redb::Error::from)?;
         self.totals = totals;
         Ok(())
@@ -238,11 +254,7 @@ fn write(transaction: &WriteTransaction, changes: &[Change], totals: &mut Totals
         }
         totals.revision = object.revision;
     }
-    let mut meta = transaction.open_table(META)?;
-    for (name, value) in [("revision", totals.revision), ("count", totals.count), ("sum", totals.sum)] {
-        meta.insert(name, value)?;
-    }
-    Ok(())
+    totals.write(transaction)
 }
 
 struct Loaded {

@@ -1,0 +1,66 @@
+//! The shape that a built-in kind's object gets by being decoded and encoded.
+
+use crate::schema::{Encoding, Kind, Schema};
+use serde_json::{Map, Value};
+
+/// Gives an object of a built-in kind the shape that decoding and encoding it has on a real API server: structures that
+/// are never left out are there, and what is empty is gone. Objects of custom resources stay as they are.
+pub fn normalize(object: &mut Value, schema: &Schema) {
+    let built_in =
+        schema.properties.get("metadata").is_some_and(|metadata| metadata.encoding != Encoding::AsGiven);
+    if built_in {
+        visit(object, schema);
+    }
+}
+
+fn visit(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(fields) => {
+            for (name, property) in &schema.properties {
+                field(fields, name, property);
+            }
+            if let Some(additional) = &schema.additional {
+                let free = fields.iter_mut().filter(|(name, _)| !schema.properties.contains_key(*name));
+                free.for_each(|(_, value)| visit(value, additional));
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = &schema.items {
+                items.iter_mut().for_each(|item| visit(item, schema));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn field(fields: &mut Map<String, Value>, name: &str, property: &Schema) {
+    if property.encoding == Encoding::AsGiven {
+        return;
+    }
+    let mut value = fields.remove(name).unwrap_or_default();
+    if value.is_null()
+        && let Encoding::Always(nothing) = &property.encoding
+    {
+        value = nothing.clone();
+    }
+    visit(&mut value, property);
+    let left_out = match property.encoding {
+        Encoding::AsGiven | Encoding::Always(_) => false,
+        Encoding::Nullable => value.is_null(),
+        Encoding::OmitEmpty => is_empty(&value, property.kind),
+    };
+    if !left_out {
+        fields.insert(name.to_owned(), value);
+    }
+}
+
+fn is_empty(value: &Value, kind: Kind) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => kind != Kind::IntOrString && number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}

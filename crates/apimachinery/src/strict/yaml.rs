@@ -1,0 +1,29 @@
+//! YAML as far as it means JSON.
+
+use super::{DEPTH_MOST, ParseError};
+use serde_json::Value;
+use serde_saphyr::options::DuplicateKeyPolicy;
+
+/// Reads one YAML document as [`super::parse`] reads JSON. Of duplicate fields the first one is told, by what the
+/// reader says about it: it does not know the path.
+///
+/// # Errors
+/// Where it is not YAML, has no meaning in JSON, or is nested too deeply.
+pub fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), ParseError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| ParseError::Syntax(format!("yaml: {error}")))?;
+    let read = |duplicate_keys: DuplicateKeyPolicy| {
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_depth: DEPTH_MOST, max_nodes: 1_000_000 },
+            duplicate_keys: duplicate_keys,
+            with_snippet: false,
+        };
+        serde_saphyr::from_str_with_options::<Value>(text, options)
+    };
+    match read(DuplicateKeyPolicy::Error) {
+        Ok(value) => Ok((value, Vec::new())),
+        Err(strict) => match read(DuplicateKeyPolicy::LastWins) {
+            Ok(value) => Ok((value, vec![strict.to_string()])),
+            Err(error) => Err(ParseError::Syntax(format!("yaml: {error}"))),
+        },
+    }
+}
