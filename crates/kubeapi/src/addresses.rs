@@ -97,7 +97,8 @@ impl Addresses {
             return Ok(Reservation::default());
         }
         let before = old.map(held).unwrap_or_default();
-        let mut reservation = Reservation { given: Some(self), ..Reservation::default() };
+        let mut reservation = Reservation::default();
+        reservation.given = Some(self);
         let mut taken = self.lock();
         let mut errors = Vec::new();
         if needs_address(service) {
@@ -137,7 +138,8 @@ fn held(service: &Value) -> (Vec<Ipv4Addr>, Vec<u16>) {
     }
     let address = service["spec"]["clusterIP"].as_str().and_then(|text| text.parse().ok());
     let ports = service["spec"]["ports"].as_array().into_iter().flatten();
-    let ports = ports.filter_map(|port| port["nodePort"].as_u64()).filter_map(|port| u16::try_from(port).ok());
+    let ports =
+        ports.filter_map(|port| port["nodePort"].as_u64()).filter_map(|port| u16::try_from(port).ok());
     let health = service["spec"]["healthCheckNodePort"].as_u64().and_then(|port| u16::try_from(port).ok());
     (address.into_iter().collect(), ports.chain(health).filter(|port| *port != 0).collect())
 }
@@ -168,7 +170,8 @@ fn address(
     given: &mut Vec<Ipv4Addr>,
     errors: &mut Vec<FieldError>,
 ) {
-    let first = service["spec"]["clusterIPs"].as_array().and_then(|list| list.first()).cloned().unwrap_or_default();
+    let first =
+        service["spec"]["clusterIPs"].as_array().and_then(|list| list.first()).cloned().unwrap_or_default();
     let asked = match service["spec"]["clusterIP"].as_str().filter(|text| !text.is_empty()) {
         Some(text) => text.to_owned(),
         None => first.as_str().unwrap_or_default().to_owned(),
@@ -180,10 +183,15 @@ fn address(
     }
     let address = if asked.is_empty() {
         let start = u32::try_from(here.below(u64::from(SIZE))).unwrap_or(1);
-        let candidates = (0..SIZE).map(|step| (start + step) % SIZE).filter(|host| !matches!(*host, 0 | 0xffff));
-        let free = candidates.map(|host| Ipv4Addr::from(NETWORK + host)).find(|one| !taken.addresses.contains(one));
+        let candidates =
+            (0..SIZE).map(|step| (start + step) % SIZE).filter(|host| !matches!(*host, 0 | 0xffff));
+        let free =
+            candidates.map(|host| Ipv4Addr::from(NETWORK + host)).find(|one| !taken.addresses.contains(one));
         let Some(free) = free else {
-            errors.push(FieldError::internal("spec.clusterIPs", "failed to allocate a serviceIP: range is full"));
+            errors.push(FieldError::internal(
+                "spec.clusterIPs",
+                "failed to allocate a serviceIP: range is full",
+            ));
             return;
         };
         free
@@ -195,9 +203,13 @@ fn address(
             return;
         };
         if u32::from(address).wrapping_sub(NETWORK) >= SIZE {
-            let why = format!("failed to allocate IP {asked}: the provided network does not match the current range");
+            let why = format!(
+                "failed to allocate IP {asked}: the provided network does not match the current range"
+            );
             let why = if own.is_empty() {
-                format!("failed to allocate IP {asked}: provided IP is not in the valid range. The range of valid IPs is {RANGE}")
+                format!(
+                    "failed to allocate IP {asked}: provided IP is not in the valid range. The range of valid IPs is {RANGE}"
+                )
             } else {
                 why
             };
@@ -233,8 +245,12 @@ fn node_ports(
         let path = format!("spec.ports[{index}].nodePort");
         match port["nodePort"].as_u64().filter(|number| *number != 0) {
             Some(number) => {
-                let Some(number) = u16::try_from(number).ok().filter(|number| (FIRST_PORT..=LAST_PORT).contains(number)) else {
-                    let why = format!("provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{LAST_PORT}");
+                let Some(number) =
+                    u16::try_from(number).ok().filter(|number| (FIRST_PORT..=LAST_PORT).contains(number))
+                else {
+                    let why = format!(
+                        "provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{LAST_PORT}"
+                    );
                     errors.push(FieldError::invalid(&path, number, why));
                     continue;
                 };
@@ -252,7 +268,9 @@ fn node_ports(
                 let size = u64::from(LAST_PORT - FIRST_PORT + 1);
                 let start = u16::try_from(here.below(size)).unwrap_or(0);
                 let width = LAST_PORT - FIRST_PORT + 1;
-                let free = (0..width).map(|step| FIRST_PORT + (start + step) % width).find(|one| !taken.ports.contains(one));
+                let free = (0..width)
+                    .map(|step| FIRST_PORT + (start + step) % width)
+                    .find(|one| !taken.ports.contains(one));
                 let Some(free) = free else {
                     errors.push(FieldError::internal(&path, "failed to allocate a nodePort: range is full"));
                     continue;

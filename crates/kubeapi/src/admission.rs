@@ -42,12 +42,18 @@ impl Policies {
         let mut slot = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let all = |plural: &str| -> Vec<Value> {
             let page = store.list(&Key::resource_prefix(GROUP, plural), None, None, None);
-            page.map(|page| page.objects).unwrap_or_default().iter().map(|object| encode::read(&object.body)).collect()
+            page.map(|page| page.objects)
+                .unwrap_or_default()
+                .iter()
+                .map(|object| encode::read(&object.body))
+                .collect()
         };
         let bindings = all("validatingadmissionpolicybindings");
         let mut bound = Vec::new();
         for document in all("validatingadmissionpolicies") {
-            let own = bindings.iter().filter(|binding| binding["spec"]["policyName"] == document["metadata"]["name"]);
+            let own = bindings
+                .iter()
+                .filter(|binding| binding["spec"]["policyName"] == document["metadata"]["name"]);
             let bindings: Vec<Value> = own.cloned().collect();
             if bindings.is_empty() {
                 continue;
@@ -55,7 +61,9 @@ impl Policies {
             match Policy::compile(&document) {
                 Ok(policy) => bound.push(Bound { policy, document, bindings }),
                 // It was checked when it was written.
-                Err(_) => tracing::warn!(policy = %document["metadata"]["name"], "the policy does not compile"),
+                Err(_) => {
+                    tracing::warn!(policy = %document["metadata"]["name"], "the policy does not compile")
+                }
             }
         }
         let bound = Arc::new(bound);
@@ -100,7 +108,10 @@ impl Ask<'_> {
         } else if namespace.is_empty() {
             None
         } else {
-            self.core.store.get(&Key::new("", "namespaces", "", namespace)).map(|found| encode::read(&found.body))
+            self.core
+                .store
+                .get(&Key::new("", "namespaces", "", namespace))
+                .map(|found| encode::read(&found.body))
         };
         let user = user_info(self.user);
         let uid = self.core.here.uid();
@@ -161,7 +172,13 @@ impl Ask<'_> {
             self.warnings().extend(outcome.warnings);
             if let Some(denial) = outcome.denials.into_iter().next() {
                 let causes = vec![json!({"message": denial.message})];
-                return Err(Refusal::denied(self.resource.plural(), name, &denial.reason, &denial.message, causes));
+                return Err(Refusal::denied(
+                    self.resource.plural(),
+                    name,
+                    &denial.reason,
+                    &denial.message,
+                    causes,
+                ));
             }
         }
         Ok(())
@@ -169,7 +186,9 @@ impl Ask<'_> {
 
     /// May the user grant what this role or binding grants?
     pub(crate) fn check_escalation(&self, object: &Value) -> Result<(), Refusal> {
-        if self.resource.habits.special != Special::Rbac || self.user.groups.iter().any(|group| group == MASTERS) {
+        if self.resource.habits.special != Special::Rbac
+            || self.user.groups.iter().any(|group| group == MASTERS)
+        {
             return Ok(());
         }
         let access = self.core.access.now(&self.core.store);
@@ -220,7 +239,9 @@ impl Core {
         if !kind.is_object() || !reference.is_object() {
             return Params::None;
         }
-        let Some(resource) = registry.of_kind(text(&kind["apiVersion"]), text(&kind["kind"])) else { return Params::Missing };
+        let Some(resource) = registry.of_kind(text(&kind["apiVersion"]), text(&kind["kind"])) else {
+            return Params::Missing;
+        };
         let place = match text(&reference["namespace"]) {
             "" => namespace,
             named => named,
@@ -228,13 +249,20 @@ impl Core {
         let place = if resource.namespaced { place } else { "" };
         let found: Vec<Value> = match text(&reference["name"]) {
             "" => {
-                let Ok(selector) = labels::from_object(&reference["selector"]) else { return Params::Missing };
+                let Ok(selector) = labels::from_object(&reference["selector"]) else {
+                    return Params::Missing;
+                };
                 let page = self.store.list(&resource.prefix(place), None, None, None);
                 let all = page.map(|page| page.objects).unwrap_or_default();
                 let shown = all.iter().map(|object| view::shown(resource, object));
                 shown.filter(|object| selector.matches_object(object)).collect()
             }
-            name => self.store.get(&resource.key(place, name)).iter().map(|object| view::shown(resource, object)).collect(),
+            name => self
+                .store
+                .get(&resource.key(place, name))
+                .iter()
+                .map(|object| view::shown(resource, object))
+                .collect(),
         };
         if found.is_empty() { Params::Missing } else { Params::These(found) }
     }

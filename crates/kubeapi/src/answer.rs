@@ -68,7 +68,12 @@ impl Answer {
     pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         use futures_util::StreamExt;
         let frames = pieces.map(|piece| Ok::<_, Infallible>(Frame::data(piece)));
-        Self { code: StatusCode::OK, kind: JSON, body: StreamBody::new(frames).boxed_unsync(), headers: Vec::new() }
+        Self {
+            code: StatusCode::OK,
+            kind: JSON,
+            body: StreamBody::new(frames).boxed_unsync(),
+            headers: Vec::new(),
+        }
     }
 
     /// A refusal.

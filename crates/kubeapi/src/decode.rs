@@ -21,14 +21,17 @@ pub(crate) fn object(
     let unreadable = |why: String| {
         let start: String = String::from_utf8_lossy(body).chars().take(30).collect();
         let more = if body.len() > 30 { " ..." } else { "" };
-        Refusal::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({start}{more})"))
+        Refusal::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({start}{more})"
+        ))
     };
     let (mut object, duplicates) = match input {
-        Input::Json => strict::parse(body).map_err(|error| {
-            unreadable(format!("couldn't get version/kind; json parse error: {error}"))
-        })?,
+        Input::Json => strict::parse(body)
+            .map_err(|error| unreadable(format!("couldn't get version/kind; json parse error: {error}")))?,
         Input::Yaml => strict::parse_yaml(body).map_err(|error| unreadable(error.to_string()))?,
-        Input::Protobuf => (protobuf::decode(body).map_err(|error| unreadable(error.to_string()))?, Vec::new()),
+        Input::Protobuf => {
+            (protobuf::decode(body).map_err(|error| unreadable(error.to_string()))?, Vec::new())
+        }
     };
     if !object.is_object() {
         return Err(unreadable("couldn't get version/kind; json parse error: json: cannot unmarshal value into Go value of type struct".to_owned()));
@@ -45,7 +48,9 @@ pub(crate) fn object(
         Validation::Ignore => {}
         Validation::Warn => warnings.extend(problems),
         Validation::Strict if problems.is_empty() => {}
-        Validation::Strict => return Err(wrong_type(format!("strict decoding error: {}", problems.join(", ")))),
+        Validation::Strict => {
+            return Err(wrong_type(format!("strict decoding error: {}", problems.join(", "))));
+        }
     }
     Ok(object)
 }
@@ -57,7 +62,10 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) -> Vec<String> {
     }
     let unknown = schema::prune(object, &resource.schema);
     fill(resource, object);
-    unknown.into_iter().map(|path| if path.starts_with("unknown field") { path } else { format!("unknown field {path:?}") }).collect()
+    unknown
+        .into_iter()
+        .map(|path| if path.starts_with("unknown field") { path } else { format!("unknown field {path:?}") })
+        .collect()
 }
 
 /// Fills in what was not said.
@@ -83,7 +91,10 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
     let own = resource.api_version();
     let said = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (said("apiVersion"), said("kind"));
-    if !kind.is_empty() && kind != resource.names.kind && (api_version.is_empty() || resource.custom.is_none()) {
+    if !kind.is_empty()
+        && kind != resource.names.kind
+        && (api_version.is_empty() || resource.custom.is_none())
+    {
         let (_, version) = split_api_version(&api_version);
         let want = &resource.names.kind;
         return Err(Refusal::bad_request(format!(
@@ -103,12 +114,19 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
 /// A body of a built-in kind must fit its structure; a custom resource's schema is asked later.
 pub(crate) fn check_shape(resource: &Resource, object: &Value) -> Result<(), String> {
     let misfit = if resource.custom.is_some() {
-        resource.schema.properties.get("metadata").and_then(|schema| misfit(&object["metadata"], schema, &mut "metadata".to_owned()))
+        resource
+            .schema
+            .properties
+            .get("metadata")
+            .and_then(|schema| misfit(&object["metadata"], schema, &mut "metadata".to_owned()))
     } else {
         misfit(object, &resource.schema, &mut String::new())
     };
     misfit.map_or(Ok(()), |(path, got, want)| {
-        Err(format!("json: cannot unmarshal {got} into Go struct field {}.{path} of type {want}", resource.names.kind))
+        Err(format!(
+            "json: cannot unmarshal {got} into Go struct field {}.{path} of type {want}",
+            resource.names.kind
+        ))
     })
 }
 
@@ -134,7 +152,9 @@ fn misfit(value: &Value, schema: &Schema, path: &mut String) -> Option<(String, 
         (Kind::Object, _) => Some("map[string]interface {}"),
         (Kind::Array, _) => Some("[]interface {}"),
         (Kind::String, _) => Some("string"),
-        (Kind::Integer, _) => Some(if schema.limits.format.as_deref() == Some("int64") { "int64" } else { "int32" }),
+        (Kind::Integer, _) => {
+            Some(if schema.limits.format.as_deref() == Some("int64") { "int64" } else { "int32" })
+        }
         (Kind::Number, _) => Some("float64"),
         (Kind::Boolean, _) => Some("bool"),
         (Kind::IntOrString, _) => Some("intstr.IntOrString"),

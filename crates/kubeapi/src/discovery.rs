@@ -78,7 +78,9 @@ fn verbs(subresource: &Subresource) -> &'static [&'static str] {
 fn kind_of(resource: &Resource, subresource: &Subresource) -> (String, String, String) {
     match subresource {
         Subresource::Scale(_) => ("autoscaling".to_owned(), "v1".to_owned(), "Scale".to_owned()),
-        Subresource::Token => ("authentication.k8s.io".to_owned(), "v1".to_owned(), "TokenRequest".to_owned()),
+        Subresource::Token => {
+            ("authentication.k8s.io".to_owned(), "v1".to_owned(), "TokenRequest".to_owned())
+        }
         Subresource::Status | Subresource::Finalize => {
             (resource.group.clone(), resource.version.clone(), resource.names.kind.clone())
         }
@@ -123,7 +125,11 @@ fn all_at_once(registry: &Registry, version: &str, wanted: impl Fn(&str) -> bool
         .filter(|(name, _)| wanted(name))
         .map(|(name, group)| {
             let versions: Vec<Value> = group.versions.iter().map(described).collect();
-            let metadata = if name.is_empty() { json!({"creationTimestamp": null}) } else { json!({"name": name, "creationTimestamp": null}) };
+            let metadata = if name.is_empty() {
+                json!({"creationTimestamp": null})
+            } else {
+                json!({"name": name, "creationTimestamp": null})
+            };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
@@ -134,7 +140,11 @@ fn all_at_once(registry: &Registry, version: &str, wanted: impl Fn(&str) -> bool
     let tag = format!("\"{:016X}\"", fingerprint(&bytes));
     let same = parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let kind = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
-    let mut answer = if same { Answer::json(StatusCode::NOT_MODIFIED, bytes::Bytes::new()) } else { Answer::json(StatusCode::OK, bytes) };
+    let mut answer = if same {
+        Answer::json(StatusCode::NOT_MODIFIED, bytes::Bytes::new())
+    } else {
+        Answer::json(StatusCode::OK, bytes)
+    };
     if let Ok(kind) = HeaderValue::from_str(&kind) {
         answer = answer.kind(kind);
     }
@@ -147,7 +157,9 @@ fn all_at_once(registry: &Registry, version: &str, wanted: impl Fn(&str) -> bool
 /// Tells one answer from another.
 fn fingerprint(bytes: &[u8]) -> u64 {
     // FNV-1a: it has to differ, not to be secret.
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn described(version: &Version) -> Value {

@@ -21,7 +21,11 @@ impl Unrevised {
     /// Writes an object down. `resourceVersion` in it is ignored.
     pub(crate) fn new(object: &Value) -> Self {
         let (mut head, mut tail) = (Vec::with_capacity(128), Vec::with_capacity(512));
-        put_type(&mut head, object["apiVersion"].as_str().unwrap_or_default(), object["kind"].as_str().unwrap_or_default());
+        put_type(
+            &mut head,
+            object["apiVersion"].as_str().unwrap_or_default(),
+            object["kind"].as_str().unwrap_or_default(),
+        );
         head.extend_from_slice(b",\"metadata\":{\"resourceVersion\":\"");
         tail.push(b'"');
         let none = Map::new();
@@ -29,7 +33,10 @@ impl Unrevised {
         put_fields(&mut tail, metadata.iter().filter(|(key, _)| *key != "resourceVersion"));
         tail.push(b'}');
         let rest = object.as_object().unwrap_or(&none).iter();
-        put_fields(&mut tail, rest.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata")));
+        put_fields(
+            &mut tail,
+            rest.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata")),
+        );
         tail.push(b'}');
         Self { head, tail }
     }

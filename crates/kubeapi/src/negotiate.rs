@@ -89,7 +89,9 @@ pub(crate) fn output(headers: &HeaderMap) -> Result<Output, Refusal> {
         let shape = match (clause.parameter("as"), version) {
             ("", _) => Shape::Whole,
             ("Table", Some(version)) => Shape::Table(version),
-            ("PartialObjectMetadata" | "PartialObjectMetadataList", Some(version)) => Shape::Metadata(version),
+            ("PartialObjectMetadata" | "PartialObjectMetadataList", Some(version)) => {
+                Shape::Metadata(version)
+            }
             _ => continue,
         };
         return Ok(Output { notation, shape });
@@ -103,7 +105,8 @@ pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
         if notation(clause.kind) != Some(Notation::Json) {
             continue;
         }
-        if clause.parameter("as") == "APIGroupDiscoveryList" && clause.parameter("g") == "apidiscovery.k8s.io" {
+        if clause.parameter("as") == "APIGroupDiscoveryList" && clause.parameter("g") == "apidiscovery.k8s.io"
+        {
             match clause.parameter("v") {
                 "v2" => return Some("v2"),
                 "v2beta1" => return Some("v2beta1"),
@@ -162,7 +165,10 @@ mod tests {
             ("*/*", whole),
             ("application/json", whole),
             ("application/vnd.kubernetes.protobuf, application/json", whole),
-            ("application/json;q=0.1, application/yaml", Output { notation: Notation::Yaml, shape: Shape::Whole }),
+            (
+                "application/json;q=0.1, application/yaml",
+                Output { notation: Notation::Yaml, shape: Shape::Whole },
+            ),
             (kubectl, Output { notation: Notation::Json, shape: Shape::Table("v1") }),
             ("application/json;as=Unknown;v=v1;g=meta.k8s.io, application/json", whole),
         ] {

@@ -32,9 +32,16 @@ fn index(registry: &Registry) -> Value {
     let mut paths = Map::new();
     for (name, group) in registry.groups() {
         for version in &group.versions {
-            let path = if name.is_empty() { format!("api/{}", version.name) } else { format!("apis/{name}/{}", version.name) };
+            let path = if name.is_empty() {
+                format!("api/{}", version.name)
+            } else {
+                format!("apis/{name}/{}", version.name)
+            };
             let hash = fingerprint(version);
-            paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash:016X}")}));
+            paths.insert(
+                path.clone(),
+                json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash:016X}")}),
+            );
         }
     }
     json!({"paths": paths})

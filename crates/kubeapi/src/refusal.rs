@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A request that is not carried out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal(Box<Inner>);
+pub(crate) struct Refusal(Box<Inner>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Inner {
@@ -23,16 +23,20 @@ struct Inner {
 
 /// What a refusal speaks of: a resource by its plural, or a kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     /// The API group, empty for the core.
-    pub group: &'a str,
+    pub(crate) group: &'a str,
     /// The resource's plural, or the kind.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
 }
 
 impl fmt::Display for Subject<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.group.is_empty() { write!(out, "{}", self.name) } else { write!(out, "{}.{}", self.name, self.group) }
+        if self.group.is_empty() {
+            write!(out, "{}", self.name)
+        } else {
+            write!(out, "{}.{}", self.name, self.group)
+        }
     }
 }
 
@@ -46,7 +50,14 @@ impl std::error::Error for Refusal {}
 
 impl Refusal {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { code, reason, message: message.into(), details: Map::new(), empty_details: false, resume: None }))
+        Self(Box::new(Inner {
+            code,
+            reason,
+            message: message.into(),
+            details: Map::new(),
+            empty_details: false,
+            resume: None,
+        }))
     }
 
     fn about(mut self, subject: Subject<'_>, name: &str) -> Self {
@@ -64,31 +75,32 @@ impl Refusal {
     }
 
     /// No such object.
-    pub fn not_found(subject: Subject<'_>, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{subject} {name:?} not found")).about(subject, name)
+    pub(crate) fn not_found(subject: Subject<'_>, name: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{subject} {name:?} not found"))
+            .about(subject, name)
     }
 
     /// No such resource.
-    pub fn unknown_resource() -> Self {
+    pub(crate) fn unknown_resource() -> Self {
         let message = "the server could not find the requested resource";
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with_empty_details()
     }
 
     /// The name is taken.
-    pub fn exists(subject: Subject<'_>, name: &str) -> Self {
+    pub(crate) fn exists(subject: Subject<'_>, name: &str) -> Self {
         let message = format!("{subject} {name:?} already exists");
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(subject, name)
     }
 
     /// The name is taken by an object that is going.
-    pub fn exists_deleting(subject: Subject<'_>, name: &str) -> Self {
+    pub(crate) fn exists_deleting(subject: Subject<'_>, name: &str) -> Self {
         let mut refusal = Self::exists(subject, name);
         refusal.0.message = format!("object is being deleted: {}", refusal.0.message);
         refusal
     }
 
     /// No free name was found.
-    pub fn no_free_name(subject: Subject<'_>, name: &str) -> Self {
+    pub(crate) fn no_free_name(subject: Subject<'_>, name: &str) -> Self {
         let message = format!(
             "{subject} {name:?} already exists, the server was not able to generate a unique name for the object"
         );
@@ -98,26 +110,27 @@ impl Refusal {
     }
 
     /// Something else was written in between, or a precondition does not hold.
-    pub fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
+    pub(crate) fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {subject} {name:?}: {why}");
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(subject, name)
     }
 
     /// The object was changed since it was read.
-    pub fn modified(subject: Subject<'_>, name: &str) -> Self {
-        const WHY: &str = "the object has been modified; please apply your changes to the latest version and try again";
+    pub(crate) fn modified(subject: Subject<'_>, name: &str) -> Self {
+        const WHY: &str =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(subject, name, WHY)
     }
 
     /// Server-side apply met fields of others.
-    pub fn apply_conflict(message: String, causes: Vec<Value>) -> Self {
+    pub(crate) fn apply_conflict(message: String, causes: Vec<Value>) -> Self {
         let mut refusal = Self::new(StatusCode::CONFLICT, "Conflict", message);
         refusal.0.details.insert("causes".to_owned(), causes.into());
         refusal
     }
 
     /// The object breaks rules.
-    pub fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
+    pub(crate) fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
         let mut said: Vec<String> = Vec::new();
         for error in errors {
             let text = error.to_string();
@@ -131,7 +144,8 @@ impl Refusal {
             many => format!(": [{}]", many.join(", ")),
         };
         let message = format!("{subject} {name:?} is invalid{list}");
-        let mut refusal = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(subject, name);
+        let mut refusal =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(subject, name);
         let causes: Vec<Value> = errors.iter().map(cause).collect();
         if !causes.is_empty() {
             refusal.0.details.insert("causes".to_owned(), causes.into());
@@ -140,22 +154,22 @@ impl Refusal {
     }
 
     /// A patch that can't be applied to this object.
-    pub fn unprocessable(message: impl Into<String>) -> Self {
+    pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with_empty_details()
     }
 
     /// The request makes no sense.
-    pub fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
     /// Nobody knows who asks.
-    pub fn unauthorized() -> Self {
+    pub(crate) fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }
 
     /// Whoever asks may not.
-    pub fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
+    pub(crate) fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
         let message = match (subject.name, name) {
             ("", _) => format!("forbidden: {why}"),
             (_, "") => format!("{subject} is forbidden: {why}"),
@@ -166,13 +180,19 @@ impl Refusal {
 
     /// The same, and one cause is given.
     #[must_use]
-    pub fn because(mut self, cause: Value) -> Self {
+    pub(crate) fn because(mut self, cause: Value) -> Self {
         self.0.details.insert("causes".to_owned(), Value::Array(vec![cause]));
         self
     }
 
     /// A policy says no: the code is that of the policy's reason.
-    pub fn denied(subject: Subject<'_>, name: &str, reason: &str, why: &str, causes: Vec<Value>) -> Self {
+    pub(crate) fn denied(
+        subject: Subject<'_>,
+        name: &str,
+        reason: &str,
+        why: &str,
+        causes: Vec<Value>,
+    ) -> Self {
         let (code, reason) = match reason {
             "Unauthorized" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
             "Forbidden" => (StatusCode::FORBIDDEN, "Forbidden"),
@@ -188,24 +208,24 @@ impl Refusal {
     }
 
     /// The resource has no such verb.
-    pub fn not_supported(subject: Subject<'_>, verb: &str) -> Self {
+    pub(crate) fn not_supported(subject: Subject<'_>, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind {:?}", subject.to_string());
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(subject, "")
     }
 
     /// The resource has the verb, but not now.
-    pub fn not_allowed(subject: Subject<'_>, why: &str) -> Self {
+    pub(crate) fn not_allowed(subject: Subject<'_>, why: &str) -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", why).about(subject, "")
     }
 
     /// The method is not for this.
-    pub fn method_not_allowed() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with_empty_details()
     }
 
     /// The body has a type that is not read here.
-    pub fn unsupported_media(accepted: &[&str]) -> Self {
+    pub(crate) fn unsupported_media(accepted: &[&str]) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
             accepted.join(", ")
@@ -214,18 +234,18 @@ impl Refusal {
     }
 
     /// The client accepts nothing that can be written.
-    pub fn not_acceptable(accepted: &[&str]) -> Self {
+    pub(crate) fn not_acceptable(accepted: &[&str]) -> Self {
         let message = format!("only the following media types are accepted: {}", accepted.join(", "));
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
 
     /// The revision asked for is no longer known.
-    pub fn expired(message: impl Into<String>) -> Self {
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
     /// A list broke off; it can go on, inconsistently, from `token`.
-    pub fn expired_list(token: String) -> Self {
+    pub(crate) fn expired_list(token: String) -> Self {
         const WHY: &str = "The provided continue parameter is too old to display a consistent list result. \
             You can start a new list without the continue parameter, or use the continue token in this response \
             to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - \
@@ -236,13 +256,13 @@ impl Refusal {
     }
 
     /// The body is too long.
-    pub fn too_large(message: &str) -> Self {
+    pub(crate) fn too_large(message: &str) -> Self {
         let message = format!("Request entity too large: {message}");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
     /// The revision asked for has not been reached.
-    pub fn too_new(asked: u64, current: u64) -> Self {
+    pub(crate) fn too_new(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut refusal = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
         refusal.0.details.insert("retryAfterSeconds".to_owned(), 1.into());
@@ -251,46 +271,46 @@ impl Refusal {
     }
 
     /// The client was too slow in sending its request.
-    pub fn timeout(message: &str) -> Self {
+    pub(crate) fn timeout(message: &str) -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
     }
 
     /// Too much at once.
-    pub fn too_many(message: &str) -> Self {
+    pub(crate) fn too_many(message: &str) -> Self {
         let mut refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
         refusal.0.details.insert("retryAfterSeconds".to_owned(), 1.into());
         refusal
     }
 
     /// Nothing can be done at this time.
-    pub fn unavailable(message: impl Into<String>) -> Self {
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
     }
 
     /// Something that should not happen.
-    pub fn internal(why: &str) -> Self {
+    pub(crate) fn internal(why: &str) -> Self {
         let message = format!("Internal error occurred: {why}");
         let refusal = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
         refusal.because(json!({"message": why}))
     }
 
     /// An error without a reason, code 500: how an API server passes on what its storage says.
-    pub fn plain(message: impl Into<String>) -> Self {
+    pub(crate) fn plain(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
     /// The HTTP status.
-    pub fn code(&self) -> StatusCode {
+    pub(crate) fn code(&self) -> StatusCode {
         self.0.code
     }
 
     /// The machine-readable reason.
-    pub fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         self.0.reason
     }
 
     /// The `Status` object.
-    pub fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.0.message, "code": self.0.code.as_u16(),

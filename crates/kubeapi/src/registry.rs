@@ -49,7 +49,8 @@ impl Registry {
             None => {
                 group.versions.push(Version { name: resource.version.clone(), resources: BTreeMap::new() });
                 group.versions.sort_by(|a, b| versions::preference(&b.name, &a.name));
-                let at = group.versions.iter().position(|version| version.name == resource.version).unwrap_or(0);
+                let at =
+                    group.versions.iter().position(|version| version.name == resource.version).unwrap_or(0);
                 &mut group.versions[at]
             }
         };

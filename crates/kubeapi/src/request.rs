@@ -42,12 +42,16 @@ pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(crate) fn parse(text: &str) -> Self {
-        Self(form_urlencoded::parse(text.as_bytes()).map(|(key, value)| (key.into_owned(), value.into_owned())).collect())
+        Self(
+            form_urlencoded::parse(text.as_bytes())
+                .map(|(key, value)| (key.into_owned(), value.into_owned()))
+                .collect(),
+        )
     }
 
     /// The first value of a parameter.
     pub(crate) fn first(&self, key: &str) -> Option<&str> {
-        self.all(key).next()
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// Every value of a parameter.
@@ -76,7 +80,9 @@ impl Call {
             Some(target) => resource_verb(method, target, &query, watch_path),
         };
         let named = match &target {
-            Some(target) if matches!(verb, "list" | "watch") && target.name.is_empty() => selected_name(&query),
+            Some(target) if matches!(verb, "list" | "watch") && target.name.is_empty() => {
+                selected_name(&query)
+            }
             Some(target) => target.name.clone(),
             None => String::new(),
         };
@@ -133,7 +139,9 @@ fn resource(parts: &[&str]) -> (Option<Target>, bool) {
         _ => (false, rest),
     };
     let (namespace, rest) = match rest {
-        ["namespaces", namespace, more @ ..] if more.first().is_some_and(|next| !matches!(*next, "status" | "finalize")) => {
+        ["namespaces", namespace, more @ ..]
+            if more.first().is_some_and(|next| !matches!(*next, "status" | "finalize")) =>
+        {
             (*namespace, more)
         }
         // A namespace is named by itself.
@@ -170,16 +178,36 @@ mod tests {
             (Method::GET, "/api/v1/pods?watch=false", "list", ["", "v1", "", "pods", "", ""]),
             (Method::GET, "/api/v1/namespaces/a/pods/b", "get", ["", "v1", "a", "pods", "b", ""]),
             (Method::GET, "/api/v1/watch/namespaces/a/pods/b", "watch", ["", "v1", "a", "pods", "b", ""]),
-            (Method::PUT, "/api/v1/namespaces/a/status", "update", ["", "v1", "a", "namespaces", "a", "status"]),
+            (
+                Method::PUT,
+                "/api/v1/namespaces/a/status",
+                "update",
+                ["", "v1", "a", "namespaces", "a", "status"],
+            ),
             (Method::DELETE, "/api/v1/namespaces/a", "delete", ["", "v1", "a", "namespaces", "a", ""]),
-            (Method::DELETE, "/api/v1/namespaces/a/pods", "deletecollection", ["", "v1", "a", "pods", "", ""]),
-            (Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/b/scale", "patch", ["apps", "v1", "a", "deployments", "b", "scale"]),
+            (
+                Method::DELETE,
+                "/api/v1/namespaces/a/pods",
+                "deletecollection",
+                ["", "v1", "a", "pods", "", ""],
+            ),
+            (
+                Method::PATCH,
+                "/apis/apps/v1/namespaces/a/deployments/b/scale",
+                "patch",
+                ["apps", "v1", "a", "deployments", "b", "scale"],
+            ),
             (Method::POST, "/apis/x.io/v1/things", "create", ["x.io", "v1", "", "things", "", ""]),
         ] {
             let call = call(method, uri);
             let target = call.target.unwrap();
             let got = [
-                &target.group, &target.version, &target.namespace, &target.resource, &target.name, &target.subresource,
+                &target.group,
+                &target.version,
+                &target.namespace,
+                &target.resource,
+                &target.name,
+                &target.subresource,
             ];
             assert_eq!(call.verb, verb, "{uri}");
             assert_eq!(got, want.each_ref(), "{uri}");
@@ -188,7 +216,16 @@ mod tests {
 
     #[test]
     fn other_paths_are_no_resources() {
-        for uri in ["/", "/healthz", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/openapi/v3/apis/apps/v1"] {
+        for uri in [
+            "/",
+            "/healthz",
+            "/api",
+            "/api/v1",
+            "/apis",
+            "/apis/apps",
+            "/apis/apps/v1",
+            "/openapi/v3/apis/apps/v1",
+        ] {
             assert_eq!(call(Method::GET, uri).target, None, "{uri}");
         }
     }

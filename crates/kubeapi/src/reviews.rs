@@ -29,7 +29,8 @@ const AUDIENCE: &str = "https://kubernetes.default.svc.cluster.local";
 pub(crate) fn answer(ask: &Ask<'_>) -> Result<Answer, Refusal> {
     let options = WriteOptions::parse(&ask.call.query, "CreateOptions", None)?;
     let input = negotiate::input(&ask.parts.headers, true)?;
-    let mut review = decode::object(&ask.resource, &ask.body, input, options.validation, &mut ask.warnings())?;
+    let mut review =
+        decode::object(&ask.resource, &ask.body, input, options.validation, &mut ask.warnings())?;
     let spec = review["spec"].clone();
     match ask.resource.names.kind.as_str() {
         "SelfSubjectReview" => review["status"] = json!({"userInfo": info(ask.user)}),
@@ -43,7 +44,9 @@ pub(crate) fn answer(ask: &Ask<'_>) -> Result<Answer, Refusal> {
                 let error = FieldError::invalid("spec.user", "", why);
                 return Err(Refusal::invalid(ask.resource.kind(), "", &[error]));
             }
-            if ask.resource.namespaced && spec["resourceAttributes"]["namespace"] != ask.target.namespace.as_str() {
+            if ask.resource.namespaced
+                && spec["resourceAttributes"]["namespace"] != ask.target.namespace.as_str()
+            {
                 let why = format!("must match metadata.namespace: {}", ask.target.namespace);
                 let shown = spec["resourceAttributes"]["namespace"].clone();
                 let error = FieldError::invalid("spec.resourceAttributes.namespace", shown, why);
@@ -71,7 +74,8 @@ fn info(user: &User) -> Value {
 }
 
 fn named_user(spec: &Value) -> User {
-    let extra: BTreeMap<String, Vec<String>> = serde_json::from_value(spec["extra"].clone()).unwrap_or_default();
+    let extra: BTreeMap<String, Vec<String>> =
+        serde_json::from_value(spec["extra"].clone()).unwrap_or_default();
     User {
         name: spec["user"].as_str().unwrap_or_default().to_owned(),
         uid: spec["uid"].as_str().unwrap_or_default().to_owned(),
@@ -85,7 +89,8 @@ fn token_status(ask: &Ask<'_>, spec: &Value) -> Value {
     let audiences: Vec<String> = strings(&spec["audiences"]).map(str::to_owned).collect();
     match ask.core.user_of(token, &audiences) {
         Some((user, good_for)) => {
-            let shared: Vec<String> = good_for.into_iter().filter(|one| audiences.is_empty() || audiences.contains(one)).collect();
+            let shared: Vec<String> =
+                good_for.into_iter().filter(|one| audiences.is_empty() || audiences.contains(one)).collect();
             json!({"authenticated": true, "user": info(&user), "audiences": shared})
         }
         None => json!({"user": {}, "error": "[invalid bearer token]"}),
@@ -99,11 +104,14 @@ fn access(ask: &Ask<'_>, user: &User, spec: &Value, review: &Value) -> Result<Va
     let name = text(&review["metadata"]["name"]);
     let both = match (resource.is_object(), path.is_object()) {
         (true, true) => Some("cannot be specified in combination with resourceAttributes"),
-        (false, false) => Some("exactly one of nonResourceAttributes or resourceAttributes must be specified"),
+        (false, false) => {
+            Some("exactly one of nonResourceAttributes or resourceAttributes must be specified")
+        }
         _ => None,
     };
     if let Some(why) = both {
-        let field = if resource.is_object() { "spec.nonResourceAttributes" } else { "spec.resourceAttributes" };
+        let field =
+            if resource.is_object() { "spec.nonResourceAttributes" } else { "spec.resourceAttributes" };
         let error = FieldError::invalid(field, Value::Null, why);
         return Err(Refusal::invalid(ask.resource.kind(), &name, &[error]));
     }
@@ -240,7 +248,10 @@ fn bound(ask: &Ask<'_>, reference: &Value) -> Result<Option<Bound>, Refusal> {
     let found = ask.core.store.get(&key).ok_or_else(|| Refusal::not_found(subject, &name))?;
     let uid = encode::Glance::of(&found.body).metadata.uid.into_owned();
     if !text("uid").is_empty() && text("uid") != uid {
-        let why = format!("the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated", text("uid"));
+        let why = format!(
+            "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
+            text("uid")
+        );
         return Err(Refusal::conflict(subject, &name, &why));
     }
     Ok(Some(Bound { kind, name, uid }))

@@ -44,10 +44,15 @@ pub enum ServeError {
 }
 
 /// A socket that is ready to serve.
-#[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     tls: TlsAcceptor,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Server").field("listener", &self.listener).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Api {
@@ -107,14 +112,15 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
     let _ = stream.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await else { return };
     let certificates = stream.get_ref().1.peer_certificates();
-    let certified = match certificates.and_then(|chain| chain.first()).map(|first| User::from_certificate(first)) {
-        None => None,
-        Some(Ok(user)) => Some(user),
-        Some(Err(error)) => {
-            tracing::debug!(%error, "a client's certificate is nobody's");
-            None
-        }
-    };
+    let certified =
+        match certificates.and_then(|chain| chain.first()).map(|first| User::from_certificate(first)) {
+            None => None,
+            Some(Ok(user)) => Some(user),
+            Some(Err(error)) => {
+                tracing::debug!(%error, "a client's certificate is nobody's");
+                None
+            }
+        };
     let service: Service = api.connection(certified);
     let answer = service_fn(move |request: Request<Incoming>| {
         let service = service.clone();
@@ -138,9 +144,10 @@ fn config(pki: &Pki) -> Result<ServerConfig, String> {
         .allow_unauthenticated()
         .build()
         .map_err(|error| error.to_string())?;
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pki.server.certificate.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|error| error.to_string())?;
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(pki.server.certificate.as_bytes())
+            .collect::<Result<_, _>>()
+            .map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::from_pem_slice(pki.server.key.as_bytes()).map_err(|error| error.to_string())?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -128,7 +128,12 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
         Special::Secret => secret::merge_plain(object),
         Special::Definition => definition::prepare_create(object),
         Special::Service => object["status"] = json!({"loadBalancer": {}}),
-        Special::None | Special::ConfigMap | Special::Event | Special::Job | Special::Policy | Special::Rbac => {}
+        Special::None
+        | Special::ConfigMap
+        | Special::Event
+        | Special::Job
+        | Special::Policy
+        | Special::Rbac => {}
     }
     if object["kind"] == "PersistentVolumeClaim" || object["kind"] == "PersistentVolume" {
         object["status"] = json!({"phase": "Pending"});
@@ -227,7 +232,10 @@ fn prepare_status(resource: &Resource, new: &mut Value, old: &Value) {
 fn changed(generation: Generation, new: &Value, old: &Value) -> bool {
     let rest = |object: &Value| {
         let fields = object.as_object().cloned().unwrap_or_default();
-        fields.into_iter().filter(|(key, _)| !matches!(key.as_str(), "metadata" | "apiVersion" | "kind")).collect::<Vec<_>>()
+        fields
+            .into_iter()
+            .filter(|(key, _)| !matches!(key.as_str(), "metadata" | "apiVersion" | "kind"))
+            .collect::<Vec<_>>()
     };
     let differs = |field: &str| new.get(field) != old.get(field);
     let meta_differs = |field: &str| new["metadata"].get(field) != old["metadata"].get(field);
@@ -254,7 +262,12 @@ pub(crate) fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldE
 }
 
 /// What the kind has against a change, besides its schema.
-pub(crate) fn validate_update(resource: &Resource, by: Option<&Subresource>, new: &Value, old: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_update(
+    resource: &Resource,
+    by: Option<&Subresource>,
+    new: &Value,
+    old: &Value,
+) -> Vec<FieldError> {
     let mut errors = meta::validate_update(&new["metadata"], &old["metadata"]);
     if by.is_none() {
         errors.extend(special(resource, new, Some(old)));
@@ -273,7 +286,9 @@ fn special(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fiel
             Ok(_) => Vec::new(),
             Err(errors) => errors,
         },
-        Special::None | Special::Event | Special::Job | Special::Namespace | Special::Pod => selector_is_kept(resource, object, old),
+        Special::None | Special::Event | Special::Job | Special::Namespace | Special::Pod => {
+            selector_is_kept(resource, object, old)
+        }
     }
 }
 
@@ -288,7 +303,8 @@ fn rbac(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 
 /// Which pods a workload has can't be changed.
 fn selector_is_kept(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let Some(old) = old.filter(|_| resource.group == "apps" && resource.names.kind != "ControllerRevision") else {
+    let Some(old) = old.filter(|_| resource.group == "apps" && resource.names.kind != "ControllerRevision")
+    else {
         return Vec::new();
     };
     if object["spec"]["selector"] == old["spec"]["selector"] {

@@ -93,7 +93,8 @@ impl<'a> Ask<'a> {
 
     /// Who comes to own the fields that this request writes.
     fn manager(&self, options: &WriteOptions, operation: Operation) -> Manager {
-        let agent = self.parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let agent =
+            self.parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let agent = agent.split('/').next().unwrap_or_default();
         let name = options.field_manager.clone().unwrap_or_else(|| agent.chars().take(128).collect());
         let habits = &self.resource.habits;

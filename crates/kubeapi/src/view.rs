@@ -47,7 +47,8 @@ pub(crate) fn stored(resource: &Resource, object: &Value) -> Value {
     if is_new_event(resource) {
         rename(&mut value, true);
     }
-    value["apiVersion"] = crate::resource::api_version(&resource.stored.group, &resource.stored.version).into();
+    value["apiVersion"] =
+        crate::resource::api_version(&resource.stored.group, &resource.stored.version).into();
     value
 }
 

@@ -18,6 +18,9 @@ pub(super) struct Up {
     /// etcd and kube-apiserver only: no nodes, no pods.
     #[arg(long)]
     api_only: bool,
+    /// As `--api-only`, with the controllers that remove deleted namespaces and orphans.
+    #[arg(long, conflicts_with = "api_only")]
+    api_with_cleanup: bool,
     /// A host outside all clusters, on the same network; may be given more than once.
     #[arg(long = "bystander", value_name = "NAME")]
     bystanders: Vec<String>,
@@ -37,7 +40,11 @@ impl Up {
         let spec = Spec {
             name: self.named.name,
             clusters: self.clusters,
-            kind: if self.api_only { Kind::ApiOnly } else { Kind::Whole },
+            kind: match (self.api_only, self.api_with_cleanup) {
+                (true, _) => Kind::ApiOnly,
+                (false, true) => Kind::ApiWithCleanup,
+                (false, false) => Kind::Whole,
+            },
             bystanders: self.bystanders,
             fsync: self.fsync,
             audit: true,

@@ -11,6 +11,7 @@ use lab::{Cluster, Deadline, Lab, until};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+const JSON: &str = "application/json";
 const NAMESPACE: &str = "scenarios";
 const CLUSTER_SCOPED: [&str; 4] = ["ClusterRole", "Node", "PriorityClass", "Namespace"];
 
@@ -61,25 +62,32 @@ pub(crate) async fn facts(lab: &Lab) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A namespace, and the custom resources as they are defined now.
 async fn prepare(client: &kube::Client) -> anyhow::Result<()> {
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
-    ignore_existing(send(client, "POST", "/api/v1/namespaces", "application/json", &namespace).await?)?;
+    ignore_existing(send(client, "POST", "/api/v1/namespaces", JSON, &namespace).await?)?;
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     for definition in definitions() {
-        ignore_existing(send(client, "POST", path, "application/json", &definition).await?)?;
-        let kind =
-            definition.pointer("/spec/names/kind").and_then(Value::as_str).context("a kind")?.to_owned();
-        // Established is not enough: the schema must have reached the part of the server that tracks fields.
-        let listed = format!("/apis/test.atoll.dev/v1/namespaces/{NAMESPACE}/{}", resource(&kind));
-        until(Deadline::after(Duration::from_secs(60), "the custom resource is served"), async || {
-            let answer = send(client, "GET", &listed, "application/json", &Value::Null).await;
-            Ok(match answer {
-                Ok((200, _)) => Ok(()),
-                other => Err(format!("{other:?}")),
-            })
-        })
-        .await?;
+        let name = definition.pointer("/metadata/name").and_then(Value::as_str).context("a name")?.to_owned();
+        let kind = definition.pointer("/spec/names/kind").and_then(Value::as_str).context("a kind")?;
+        send(client, "DELETE", &format!("{path}/{name}"), JSON, &Value::Null).await?;
+        answers(client, "the old definition is gone", &format!("{path}/{name}"), 404).await?;
+        ignore_existing(send(client, "POST", path, JSON, &definition).await?)?;
+        let listed = format!("/apis/test.atoll.dev/v1/namespaces/{NAMESPACE}/{}", resource(kind));
+        answers(client, "the custom resource is served", &listed, 200).await?;
     }
+    Ok(())
+}
+
+async fn answers(client: &kube::Client, what: &'static str, path: &str, wanted: u16) -> anyhow::Result<()> {
+    until(Deadline::after(Duration::from_secs(60), what), async || {
+        let answer = send(client, "GET", path, JSON, &Value::Null).await;
+        Ok(match answer {
+            Ok((code, _)) if code == wanted => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+    })
+    .await?;
     Ok(())
 }
 
@@ -102,7 +110,7 @@ async fn play(client: &kube::Client, scenario: &Scenario) -> anyhow::Result<Vec<
     };
     let first = scenario.steps.first().context("a scenario has steps")?;
     let object = format!("{}/{name}", path(first));
-    send(client, "DELETE", &object, "application/json", &json!({ "gracePeriodSeconds": 0 })).await?;
+    send(client, "DELETE", &object, JSON, &json!({ "gracePeriodSeconds": 0 })).await?;
     let mut clock = Clock::default();
     let mut outcomes = Vec::new();
     for step in &scenario.steps {
@@ -111,17 +119,17 @@ async fn play(client: &kube::Client, scenario: &Scenario) -> anyhow::Result<Vec<
         let target = step.on.as_ref().map_or_else(|| object.clone(), |on| format!("{object}/{on}"));
         let options = format!("fieldManager={}", step.manager());
         let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
-        let (_, before) = send(client, "GET", &object, "application/json", &Value::Null).await?;
+        let (_, before) = send(client, "GET", &object, JSON, &Value::Null).await?;
         clock.next_second().await;
         let (code, answer) = match step.write() {
             Write::Create(body) => {
                 let body = scenario.body(step, body);
-                send(client, "POST", &format!("{collection}?{options}"), "application/json", &body).await?
+                send(client, "POST", &format!("{collection}?{options}"), JSON, &body).await?
             }
             Write::Update(patch) => {
-                let (_, live) = send(client, "GET", &target, "application/json", &Value::Null).await?;
+                let (_, live) = send(client, "GET", &target, JSON, &Value::Null).await?;
                 let body = change(&live, patch);
-                send(client, "PUT", &format!("{target}?{options}"), "application/json", &body).await?
+                send(client, "PUT", &format!("{target}?{options}"), JSON, &body).await?
             }
             Write::Apply(body) => {
                 let body = scenario.body(step, body);
@@ -144,7 +152,7 @@ async fn play(client: &kube::Client, scenario: &Scenario) -> anyhow::Result<Vec<
         clock.done();
         outcomes.push(if code < 300 {
             // A subresource may answer with something else than the object.
-            let (_, mut after) = send(client, "GET", &object, "application/json", &Value::Null).await?;
+            let (_, mut after) = send(client, "GET", &object, JSON, &Value::Null).await?;
             let stored = version(&before) != version(&after);
             mask(&mut after);
             clock.mask(&mut after)?;
@@ -160,7 +168,7 @@ async fn play(client: &kube::Client, scenario: &Scenario) -> anyhow::Result<Vec<
             }
         });
     }
-    send(client, "DELETE", &object, "application/json", &json!({ "gracePeriodSeconds": 0 })).await?;
+    send(client, "DELETE", &object, JSON, &json!({ "gracePeriodSeconds": 0 })).await?;
     Ok(outcomes)
 }
 
@@ -221,7 +229,7 @@ fn seconds() -> u64 {
 }
 
 fn parsed(time: &str) -> Option<u64> {
-    let time: k8s_openapi::jiff::Timestamp = time.parse().ok()?;
+    let time: jiff::Timestamp = time.parse().ok()?;
     u64::try_from(time.as_second()).ok()
 }
 

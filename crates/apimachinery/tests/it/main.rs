@@ -1,5 +1,7 @@
 //! Behaviour of the crate from outside, and against what a real API server did.
+//! Behaviour of the crate from outside, much of it against what a real API server did.
 
+mod admission;
 mod bodies;
 mod replay;
 #[path = "../scenario/mod.rs"]

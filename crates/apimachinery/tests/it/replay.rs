@@ -3,10 +3,11 @@
 use crate::scenario::{
     KindParts, Outcome, Scenario, Step, Write, change, definitions, load, mask, recorded, sorted, time_of,
 };
-use apimachinery::apply::{ApplyError, Manager, Operation, apply, track};
+use apimachinery::apply::{ApplyError, Manager, Operation, apply, settle, track};
 use apimachinery::builtin;
+use apimachinery::invalid::status;
 use apimachinery::patch::{PatchError, json, merge, strategic};
-use apimachinery::schema::{Schema, parse};
+use apimachinery::schema::{self, Schema, parse};
 use serde_json::{Value, json};
 
 #[test]
@@ -87,17 +88,46 @@ fn write(scenario: &Scenario, step: &Step, live: Option<&Value>, now: &str) -> R
         Write::Update(patch) => Ok(change(there(), patch)),
         Write::Apply(body) => {
             let object = apply(live, &scenario.body(step, body), &schema, &by, step.force, now);
-            return object
-                .map(|object| restore(object, live, &resets, &schema))
-                .map_err(|error| refused(&error));
+            return finish(object.map_err(|error| refused(&error))?, live, &parts, &resets, &schema);
         }
         Write::Json(patch) => json(there(), patch),
         Write::Merge(patch) => Ok(merge(there(), patch)),
         Write::Strategic(patch) => strategic(there(), patch, &schema),
     };
     let mut object = patched.map_err(|error| unpatched(&error))?;
+    schema::default(&mut object, &schema);
     track(live, &mut object, &schema, &by, now);
-    Ok(restore(object, live, &resets, &schema))
+    finish(object, live, &parts, &resets, &schema)
+}
+
+/// What happens to an object after its owners are known: defaults, fields that stay as they were, validation.
+fn finish(
+    mut object: Value,
+    live: Option<&Value>,
+    parts: &KindParts,
+    resets: &[String],
+    schema: &Schema,
+) -> Result<Value, Outcome> {
+    schema::default(&mut object, schema);
+    if let Some(live) = live {
+        settle(live, &mut object);
+    }
+    let object = restore(object, live, resets, schema);
+    if builtin::schema(&parts.group, &parts.version, &parts.kind).is_none() {
+        let errors = schema::validate(&object, live, schema);
+        if !errors.is_empty() {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            return Err(invalid(&status(&parts.group, &parts.kind, name, &errors)));
+        }
+    }
+    Ok(object)
+}
+
+fn invalid(status: &Value) -> Outcome {
+    let text = |name: &str| status.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let causes = status.pointer("/details/causes").and_then(Value::as_array).cloned();
+    let (reason, message) = (text("reason"), text("message"));
+    Outcome::Error { code: 422, reason, message, causes: sorted(causes.unwrap_or_default()) }
 }
 
 /// A way of writing never changes some fields: they stay as they were.

@@ -91,8 +91,12 @@ impl Core {
     /// Whoever may speak as somebody else does so here.
     fn impersonated(&self, headers: &HeaderMap, user: User) -> Result<User, Refusal> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let groups: Vec<String> =
-            headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok()).map(str::to_owned).collect();
+        let groups: Vec<String> = headers
+            .get_all("impersonate-group")
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .map(str::to_owned)
+            .collect();
         let Some(name) = text("impersonate-user") else {
             if groups.is_empty() && text("impersonate-uid").is_none() {
                 return Ok(user);
@@ -128,7 +132,9 @@ impl Core {
             Decision::NoOpinion { reason } => {
                 let why = rbac::refusal(attributes, &reason);
                 let (subject, name) = match attributes.target {
-                    Target::Resource { group, resource, name, .. } => (Subject { group, name: resource }, name),
+                    Target::Resource { group, resource, name, .. } => {
+                        (Subject { group, name: resource }, name)
+                    }
                     Target::Path(_) => (Subject { group: "", name: "" }, ""),
                 };
                 Err(Refusal::forbidden(subject, name, &why))

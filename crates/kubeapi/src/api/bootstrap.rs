@@ -24,7 +24,10 @@ impl Core {
         self.access.changed();
         // The CRDs of an earlier run are served before the first request is.
         let prefix = Key::resource_prefix("apiextensions.k8s.io", "customresourcedefinitions");
-        let page = self.store.list(&prefix, None, None, None).map_err(|error| Refusal::internal(&error.to_string()))?;
+        let page = self
+            .store
+            .list(&prefix, None, None, None)
+            .map_err(|error| Refusal::internal(&error.to_string()))?;
         self.served.change(|served| {
             for object in &page.objects {
                 let definition = encode::read(&object.body);

@@ -49,7 +49,10 @@ impl Core {
         let registry = self.served.now();
         match call.path.trim_end_matches('/') {
             "/healthz" | "/livez" | "/readyz" => Answer::text(StatusCode::OK, "ok"),
-            path if path.starts_with("/healthz/") || path.starts_with("/livez/") || path.starts_with("/readyz/") => {
+            path if path.starts_with("/healthz/")
+                || path.starts_with("/livez/")
+                || path.starts_with("/readyz/") =>
+            {
                 Answer::text(StatusCode::OK, "ok")
             }
             "/version" => Answer::value(StatusCode::OK, &self.version_info(), Notation::Json),
@@ -83,7 +86,8 @@ impl Core {
         let Some(resource) = registry.find(&target.group, &target.version, &target.resource) else {
             // Below a built-in version somebody knows that there is no such resource; elsewhere there is just no page.
             let known = registry.version(&target.group, &target.version);
-            let built_in = known.is_some_and(|version| version.resources.values().any(|one| one.custom.is_none()));
+            let built_in =
+                known.is_some_and(|version| version.resources.values().any(|one| one.custom.is_none()));
             return if built_in { Err(Refusal::unknown_resource()) } else { Ok(Answer::no_page()) };
         };
         let missing = || {
@@ -105,7 +109,9 @@ impl Core {
             "" => None,
             name => match resource.subresource(name) {
                 Some(known) => Some(known.clone()),
-                None if resource.custom.is_some() => return Err(Refusal::not_found(resource.plural(), &target.name)),
+                None if resource.custom.is_some() => {
+                    return Err(Refusal::not_found(resource.plural(), &target.name));
+                }
                 None => return Err(Refusal::unknown_resource()),
             },
         };

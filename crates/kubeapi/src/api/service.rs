@@ -76,7 +76,8 @@ where
         let mut body = pin!(body);
         let mut all = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Refusal::bad_request(format!("cannot read the request's body: {error}")))?;
+            let frame = frame
+                .map_err(|error| Refusal::bad_request(format!("cannot read the request's body: {error}")))?;
             if let Ok(data) = frame.into_data() {
                 if all.len() + data.len() > MOST_BYTES {
                     return Err(too_large());

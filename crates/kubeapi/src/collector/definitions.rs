@@ -49,7 +49,12 @@ pub(super) async fn run(core: Arc<Core>) {
 }
 
 /// Brings one CRD up to date.
-async fn step(core: &Arc<Core>, name: &str, served: &mut BTreeMap<String, Described>, cleaning: &mut BTreeSet<String>) {
+async fn step(
+    core: &Arc<Core>,
+    name: &str,
+    served: &mut BTreeMap<String, Described>,
+    cleaning: &mut BTreeSet<String>,
+) {
     let key = Key::new(GROUP, PLURAL, "", name);
     let Some(object) = core.store.get(&key) else { return };
     let mut definition = encode::read(&object.body);
@@ -73,7 +78,10 @@ async fn step(core: &Arc<Core>, name: &str, served: &mut BTreeMap<String, Descri
         tracing::warn!(definition = name, %error, "cannot write the CRD's status");
     }
     let going = definition["metadata"].get("deletionTimestamp").is_some();
-    if going && strings(&definition["metadata"]["finalizers"]).any(|one| one == CLEANUP) && cleaning.insert(name.to_owned()) {
+    if going
+        && strings(&definition["metadata"]["finalizers"]).any(|one| one == CLEANUP)
+        && cleaning.insert(name.to_owned())
+    {
         tokio::spawn(clean(Arc::clone(core), definition, key));
     }
 }
@@ -92,7 +100,9 @@ fn taken_names(core: &Core, definition: &Value) -> (BTreeSet<String>, BTreeSet<S
     let page = core.store.list(&Key::resource_prefix(GROUP, PLURAL), None, None, None);
     for object in page.map(|page| page.objects).unwrap_or_default() {
         let other = encode::read(&object.body);
-        if other["metadata"]["name"] == definition["metadata"]["name"] || other["spec"]["group"] != definition["spec"]["group"] {
+        if other["metadata"]["name"] == definition["metadata"]["name"]
+            || other["spec"]["group"] != definition["spec"]["group"]
+        {
             continue;
         }
         let names = &other["status"]["acceptedNames"];
@@ -169,7 +179,14 @@ fn note(definition: &mut Value, verdict: &Verdict, now: &str) -> bool {
 }
 
 /// Sets a condition; its time changes with its status.
-pub(crate) fn set_condition(definition: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
+pub(crate) fn set_condition(
+    definition: &mut Value,
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    now: &str,
+) {
     if !definition["status"]["conditions"].is_array() {
         definition["status"]["conditions"] = json!([]);
     }
@@ -199,11 +216,13 @@ pub(crate) fn is_accepted(definition: &Value) -> bool {
 async fn clean(core: Arc<Core>, definition: Value, key: Key) {
     let of = |registry: &registry::Registry| -> Option<Arc<Resource>> {
         let name = definition["metadata"]["name"].as_str()?;
-        registry.definitions().find(|(known, _)| *known == name).and_then(|(_, resources)| resources.first().cloned())
+        registry
+            .definitions()
+            .find(|(known, _)| *known == name)
+            .and_then(|(_, resources)| resources.first().cloned())
     };
-    let resource = of(&core.served.now()).or_else(|| {
-        registry::resources(&definition, core.store.revision()).into_iter().next().map(Arc::new)
-    });
+    let resource = of(&core.served.now())
+        .or_else(|| registry::resources(&definition, core.store.revision()).into_iter().next().map(Arc::new));
     if let Some(resource) = resource {
         let prefix = Key::resource_prefix(&resource.stored.group, &resource.stored.plural);
         loop {

@@ -20,7 +20,12 @@ pub(super) enum Fate {
 
 impl Core {
     /// Deletes an object as a client would, without asking anybody.
-    pub(super) async fn discard(&self, resource: &Resource, key: &Key, propagation: Option<Propagation>) -> Result<Fate, WriteError> {
+    pub(super) async fn discard(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        propagation: Option<Propagation>,
+    ) -> Result<Fate, WriteError> {
         let options = DeleteOptions { propagation, ..DeleteOptions::default() };
         loop {
             let Some(existing) = self.store.get(key) else { return Ok(Fate::Gone) };
@@ -43,7 +48,12 @@ impl Core {
     }
 
     /// Changes an object; `change` says whether there is anything to change. An object whose last finalizer goes is gone.
-    pub(super) async fn amend(&self, resource: &Resource, key: &Key, change: impl Fn(&mut Value) -> bool) -> Result<(), WriteError> {
+    pub(super) async fn amend(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        change: impl Fn(&mut Value) -> bool,
+    ) -> Result<(), WriteError> {
         loop {
             let Some(existing) = self.store.get(key) else { return Ok(()) };
             let old = view::shown(resource, &existing);

@@ -204,7 +204,9 @@ fn find(core: &Core, dependent: &Key, owner: &Owner) -> Found {
     if resource.namespaced && dependent.namespace().is_empty() {
         return Found::There;
     }
-    let Some(object) = core.store.get(&resource.key(dependent.namespace(), &owner.name)) else { return Found::Gone };
+    let Some(object) = core.store.get(&resource.key(dependent.namespace(), &owner.name)) else {
+        return Found::Gone;
+    };
     let glance = Glance::of(&object.body);
     if glance.metadata.uid != owner.uid {
         return Found::Gone;

@@ -79,7 +79,9 @@ async fn finish(core: &Arc<Core>, name: &str) -> bool {
     // Nothing is created while this is held.
     let _alone = core.namespaces.write().await;
     let holds = |resource: &Arc<Resource>| {
-        core.store.list(&resource.prefix(name), None, None, Some(1)).is_ok_and(|page| !page.objects.is_empty())
+        core.store
+            .list(&resource.prefix(name), None, None, Some(1))
+            .is_ok_and(|page| !page.objects.is_empty())
     };
     if contents(core).iter().any(holds) {
         return false;
@@ -90,7 +92,9 @@ async fn finish(core: &Arc<Core>, name: &str) -> bool {
     let amended = core
         .amend(resource, &key, |namespace| {
             let Some(spec) = namespace["spec"].as_object_mut() else { return false };
-            let Some(list) = spec.get_mut("finalizers").and_then(serde_json::Value::as_array_mut) else { return false };
+            let Some(list) = spec.get_mut("finalizers").and_then(serde_json::Value::as_array_mut) else {
+                return false;
+            };
             let before = list.len();
             list.retain(|one| one != "kubernetes");
             let changed = list.len() < before;

@@ -33,8 +33,12 @@ fn schema_name(resource: &Resource) -> String {
     }
     let group = match resource.group.as_str() {
         "" => "core",
-        "apiextensions.k8s.io" => return format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.{kind}"),
-        "apiregistration.k8s.io" => return format!("io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.{kind}"),
+        "apiextensions.k8s.io" => {
+            return format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.{kind}");
+        }
+        "apiregistration.k8s.io" => {
+            return format!("io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.{kind}");
+        }
         group => group.split('.').next().unwrap_or_default(),
     };
     format!("io.k8s.api.{group}.{}.{kind}", resource.version)
@@ -148,7 +152,11 @@ fn written(schema: &Schema) -> Value {
 }
 
 fn add_paths(paths: &mut Map<String, Value>, group: &str, resource: &Resource, name: &str) {
-    let root = if group.is_empty() { format!("/api/{}", resource.version) } else { format!("/apis/{group}/{}", resource.version) };
+    let root = if group.is_empty() {
+        format!("/api/{}", resource.version)
+    } else {
+        format!("/apis/{group}/{}", resource.version)
+    };
     let place = if resource.namespaced { format!("{root}/namespaces/{{namespace}}") } else { root.clone() };
     let collection = format!("{place}/{}", resource.names.plural);
     let object = format!("{collection}/{{name}}");
@@ -156,18 +164,23 @@ fn add_paths(paths: &mut Map<String, Value>, group: &str, resource: &Resource, n
     let own = type_of(resource);
     let operation = |verb: &str, action: &str| operation(verb, action, &own, &reference);
     let mut methods = Map::new();
-    for (verb, method, action) in
-        [("list", "get", "list"), ("create", "post", "post"), ("deletecollection", "delete", "deletecollection")]
-    {
+    for (verb, method, action) in [
+        ("list", "get", "list"),
+        ("create", "post", "post"),
+        ("deletecollection", "delete", "deletecollection"),
+    ] {
         if resource.verbs.contains(&verb) {
             methods.insert(method.to_owned(), operation(verb, action));
         }
     }
     paths.insert(collection.clone(), Value::Object(methods));
     let mut methods = Map::new();
-    for (verb, method, action) in
-        [("get", "get", "get"), ("update", "put", "put"), ("patch", "patch", "patch"), ("delete", "delete", "delete")]
-    {
+    for (verb, method, action) in [
+        ("get", "get", "get"),
+        ("update", "put", "put"),
+        ("patch", "patch", "patch"),
+        ("delete", "delete", "delete"),
+    ] {
         if resource.verbs.contains(&verb) {
             methods.insert(method.to_owned(), operation(verb, action));
         }
@@ -226,11 +239,17 @@ fn operation(verb: &str, action: &str, own: &Value, reference: &Value) -> Value 
     });
     let kinds: &[&str] = match verb {
         "create" | "update" => &["*/*"],
-        "patch" => &["application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"],
+        "patch" => &[
+            "application/json-patch+json",
+            "application/merge-patch+json",
+            "application/strategic-merge-patch+json",
+            "application/apply-patch+yaml",
+        ],
         _ => &[],
     };
     if !kinds.is_empty() {
-        let content: Map<String, Value> = kinds.iter().map(|kind| ((*kind).to_owned(), json!({"schema": reference}))).collect();
+        let content: Map<String, Value> =
+            kinds.iter().map(|kind| ((*kind).to_owned(), json!({"schema": reference}))).collect();
         operation["requestBody"] = json!({"content": content, "required": true});
     }
     operation

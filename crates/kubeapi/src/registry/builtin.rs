@@ -207,7 +207,8 @@ fn others() -> Vec<Line> {
             .special(Special::Rbac)
     };
     vec![
-        line("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", &[]).generation(Generation::ContentOrLabels),
+        line("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", &[])
+            .generation(Generation::ContentOrLabels),
         line("coordination.k8s.io", "v1", "Lease", "leases", &[]).upsert().conditional(),
         rbac("ClusterRoleBinding", "clusterrolebindings").cluster(),
         rbac("ClusterRole", "clusterroles").cluster(),
@@ -227,14 +228,22 @@ fn others() -> Vec<Line> {
             .stored_as("", "v1")
             .special(Special::Event),
         line("storage.k8s.io", "v1", "StorageClass", "storageclasses", &["sc"]).cluster().shows_deleted(),
-        line("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", &["pc"]).cluster().generation(Once),
-        line("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", &["crd", "crds"])
+        line("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", &["pc"])
             .cluster()
-            .category("api-extensions")
-            .status()
-            .generation(Spec)
-            .conditional()
-            .special(Special::Definition),
+            .generation(Once),
+        line(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            &["crd", "crds"],
+        )
+        .cluster()
+        .category("api-extensions")
+        .status()
+        .generation(Spec)
+        .conditional()
+        .special(Special::Definition),
         line("apiregistration.k8s.io", "v1", "APIService", "apiservices", &[])
             .cluster()
             .category("api-extensions")
@@ -245,7 +254,10 @@ fn others() -> Vec<Line> {
 
 fn policies() -> Vec<Line> {
     let v1 = |kind, plural| {
-        line("admissionregistration.k8s.io", "v1", kind, plural, &[]).cluster().category("api-extensions").conditional()
+        line("admissionregistration.k8s.io", "v1", kind, plural, &[])
+            .cluster()
+            .category("api-extensions")
+            .conditional()
     };
     let spec = Generation::Spec;
     vec![
@@ -255,7 +267,8 @@ fn policies() -> Vec<Line> {
             .generation(spec)
             .special(Special::Policy),
         v1("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings").generation(spec),
-        v1("ValidatingWebhookConfiguration", "validatingwebhookconfigurations").generation(Generation::Content),
+        v1("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
+            .generation(Generation::Content),
     ]
 }
 

@@ -10,9 +10,13 @@ use std::sync::Arc;
 pub(crate) fn resources(definition: &Value, since: u64) -> Vec<Resource> {
     let spec = &definition["spec"];
     let accepted = &definition["status"]["acceptedNames"];
-    let names = if accepted["plural"].as_str().unwrap_or_default().is_empty() { &spec["names"] } else { accepted };
+    let names =
+        if accepted["plural"].as_str().unwrap_or_default().is_empty() { &spec["names"] } else { accepted };
     let versions = spec["versions"].as_array().into_iter().flatten();
-    versions.filter(|version| version["served"] == true).map(|version| resource(definition, names, version, since)).collect()
+    versions
+        .filter(|version| version["served"] == true)
+        .map(|version| resource(definition, names, version, since))
+        .collect()
 }
 
 fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> Resource {
@@ -33,11 +37,16 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
     let habits = Habits {
         generation: Generation::Content,
         unconditional_update: false,
-        resets: if subresources.contains(&Subresource::Status) { vec!["status".to_owned()] } else { Vec::new() },
+        resets: if subresources.contains(&Subresource::Status) {
+            vec!["status".to_owned()]
+        } else {
+            Vec::new()
+        },
         status_resets: vec!["metadata".to_owned(), "spec".to_owned()],
         ..Habits::default()
     };
-    let storage = spec["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
+    let storage =
+        spec["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
     let stored = Stored {
         group: group.clone(),
         plural: names.plural.clone(),
@@ -48,7 +57,8 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
         said.unwrap_or_else(|| format!("{group}/{name} {} is deprecated", names.kind))
     });
     let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    let terminating = conditions.into_iter().any(|one| one["type"] == "Terminating" && one["status"] == "True");
+    let terminating =
+        conditions.into_iter().any(|one| one["type"] == "Terminating" && one["status"] == "True");
     let custom = Custom {
         definition: text(&definition["metadata"]["name"]),
         selectable: version["selectableFields"]
@@ -82,7 +92,9 @@ fn schema_of(version: &Value) -> Schema {
     let text = || Schema { kind: schema::Kind::String, ..Schema::default() };
     schema.properties.entry("apiVersion".to_owned()).or_insert_with(text);
     schema.properties.entry("kind".to_owned()).or_insert_with(text);
-    if let Some(metadata) = apimachinery::builtin::schema("", "v1", "ConfigMap").and_then(|map| map.properties.get("metadata")) {
+    if let Some(metadata) =
+        apimachinery::builtin::schema("", "v1", "ConfigMap").and_then(|map| map.properties.get("metadata"))
+    {
         // Rules on the metadata's fields (name, generateName) are the version's own.
         let own = schema.properties.remove("metadata").unwrap_or_default();
         let mut whole = metadata.clone();
@@ -108,7 +120,8 @@ fn subresources(given: &Value) -> Vec<Subresource> {
         all.push(Subresource::Status);
     }
     if given["scale"].is_object() {
-        let path = |field: &str| given["scale"][field].as_str().map(|path| path.trim_start_matches('.').to_owned());
+        let path =
+            |field: &str| given["scale"][field].as_str().map(|path| path.trim_start_matches('.').to_owned());
         all.push(Subresource::Scale(Scale {
             spec: path("specReplicasPath").unwrap_or_default(),
             status: path("statusReplicasPath").unwrap_or_default(),

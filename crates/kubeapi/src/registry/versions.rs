@@ -37,9 +37,33 @@ mod tests {
 
     #[test]
     fn versions_are_in_the_documented_order() {
-        let mut versions = ["foo10", "v1alpha1", "v10", "v2", "v11beta2", "foo1", "v1", "v12alpha1", "v3beta1", "v10beta3", "v11alpha2"];
+        let mut versions = [
+            "foo10",
+            "v1alpha1",
+            "v10",
+            "v2",
+            "v11beta2",
+            "foo1",
+            "v1",
+            "v12alpha1",
+            "v3beta1",
+            "v10beta3",
+            "v11alpha2",
+        ];
         versions.sort_by(|a, b| preference(b, a));
-        let want = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "v1alpha1", "foo1", "foo10"];
+        let want = [
+            "v10",
+            "v2",
+            "v1",
+            "v11beta2",
+            "v10beta3",
+            "v3beta1",
+            "v12alpha1",
+            "v11alpha2",
+            "v1alpha1",
+            "foo1",
+            "foo10",
+        ];
         assert_eq!(versions, want);
     }
 }

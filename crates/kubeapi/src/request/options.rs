@@ -56,7 +56,12 @@ impl WriteOptions {
             }
         };
         refuse(kind, &errors)?;
-        Ok(Self { dry_run, field_manager: manager.map(str::to_owned), validation, force: force == Some(true) })
+        Ok(Self {
+            dry_run,
+            field_manager: manager.map(str::to_owned),
+            validation,
+            force: force == Some(true),
+        })
     }
 }
 
@@ -117,12 +122,16 @@ impl ListOptions {
             resource_version: text("resourceVersion"),
             resume: text("continue"),
             bookmarks: query.flag("allowWatchBookmarks") == Some(true),
-            initial_events: query.first("sendInitialEvents").map(|value| flag("sendInitialEvents", value)).transpose()?,
+            initial_events: query
+                .first("sendInitialEvents")
+                .map(|value| flag("sendInitialEvents", value))
+                .transpose()?,
             ..Self::default()
         };
         let limit = number(query, "limit")?.unwrap_or(0);
         options.limit = usize::try_from(limit).ok().filter(|limit| *limit > 0);
-        options.timeout_seconds = number(query, "timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
+        options.timeout_seconds =
+            number(query, "timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
         let mut errors = Vec::new();
         let matching = query.first("resourceVersionMatch").unwrap_or_default();
         options.version_match = match matching {
@@ -148,7 +157,10 @@ impl ListOptions {
                 errors.push(FieldError::forbidden(FIELD, why));
             }
             if !self.resume.is_empty() {
-                errors.push(FieldError::forbidden(FIELD, "resourceVersionMatch is forbidden when continue is provided"));
+                errors.push(FieldError::forbidden(
+                    FIELD,
+                    "resourceVersionMatch is forbidden when continue is provided",
+                ));
             }
             if self.version_match == VersionMatch::Unset {
                 errors.push(FieldError::not_supported(FIELD, matching, &["Exact", "NotOlderThan", ""]));
@@ -159,7 +171,8 @@ impl ListOptions {
             }
         }
         if self.initial_events.is_some() {
-            errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+            errors
+                .push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
     }
 
@@ -180,14 +193,18 @@ impl ListOptions {
             errors.push(FieldError::not_supported(FIELD, matching, &["NotOlderThan"]));
         }
         if !self.resume.is_empty() {
-            errors.push(FieldError::forbidden(FIELD, "resourceVersionMatch is forbidden when continue is provided"));
+            errors.push(FieldError::forbidden(
+                FIELD,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
         }
     }
 }
 
 fn number(query: &Query, key: &str) -> Result<Option<i64>, Refusal> {
     let Some(text) = query.first(key).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let wrong = || Refusal::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(text)));
+    let wrong =
+        || Refusal::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(text)));
     text.parse().map(Some).map_err(|_| wrong())
 }
 
@@ -196,7 +213,9 @@ fn flag(_key: &str, text: &str) -> Result<bool, Refusal> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" | "" => Ok(false),
-        _ => Err(Refusal::bad_request(format!("strconv.ParseBool: parsing {}: invalid syntax", quoted(text)))),
+        _ => {
+            Err(Refusal::bad_request(format!("strconv.ParseBool: parsing {}: invalid syntax", quoted(text))))
+        }
     }
 }
 
@@ -300,13 +319,18 @@ mod tests {
         );
         let list = |query, watch| ListOptions::parse(&Query::parse(query), watch);
         assert_eq!(message(list("limit=x", false)), "strconv.ParseInt: parsing \"x\": invalid syntax");
-        assert!(message(list("resourceVersionMatch=Exact", false)).contains("unless resourceVersion is provided"));
-        assert!(message(list("sendInitialEvents=true", true)).contains("requires setting resourceVersionMatch"));
+        assert!(
+            message(list("resourceVersionMatch=Exact", false)).contains("unless resourceVersion is provided")
+        );
+        assert!(
+            message(list("sendInitialEvents=true", true)).contains("requires setting resourceVersionMatch")
+        );
     }
 
     #[test]
     fn delete_options_come_from_query_or_body() {
-        let query = DeleteOptions::from_query(&Query::parse("gracePeriodSeconds=0&propagationPolicy=Orphan")).unwrap();
+        let query = DeleteOptions::from_query(&Query::parse("gracePeriodSeconds=0&propagationPolicy=Orphan"))
+            .unwrap();
         assert_eq!((query.grace, query.propagation), (Some(0), Some(Propagation::Orphan)));
         let body = serde_json::json!({"preconditions": {"uid": "u"}, "orphanDependents": false});
         let body = DeleteOptions::from_body(&body).unwrap();

@@ -17,7 +17,8 @@ pub(super) fn default(object: &mut Value) {
 }
 
 pub(super) fn prepare_create(object: &mut Value) {
-    object["status"] = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
+    object["status"] =
+        json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
     store_version(object);
 }
 
@@ -58,19 +59,28 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let wrong = names::dns1123_subdomain(&group);
         errors.extend(wrong.into_iter().map(|why| FieldError::invalid("spec.group", group.as_str(), why)));
     } else {
-        errors.push(FieldError::invalid("spec.group", group.as_str(), "should be a domain with at least one dot"));
+        errors.push(FieldError::invalid(
+            "spec.group",
+            group.as_str(),
+            "should be a domain with at least one dot",
+        ));
     }
     match spec["scope"].as_str() {
         Some("Cluster" | "Namespaced") => {}
         None | Some("") => errors.push(FieldError::required("spec.scope", "")),
-        Some(other) => errors.push(FieldError::not_supported("spec.scope", other, &["Cluster", "Namespaced"])),
+        Some(other) => {
+            errors.push(FieldError::not_supported("spec.scope", other, &["Cluster", "Namespaced"]))
+        }
     }
     check_names(&spec["names"], &mut errors);
     check_versions(spec, &mut errors);
-    let protected = ["k8s.io", "kubernetes.io"].iter().any(|own| group == *own || group.ends_with(&format!(".{own}")));
+    let protected =
+        ["k8s.io", "kubernetes.io"].iter().any(|own| group == *own || group.ends_with(&format!(".{own}")));
     let approval = text(&object["metadata"]["annotations"][APPROVED]);
     if protected && approval.is_empty() {
-        let why = format!("protected groups must have approval annotation \"{APPROVED}\", see https://github.com/kubernetes/enhancements/pull/1111");
+        let why = format!(
+            "protected groups must have approval annotation \"{APPROVED}\", see https://github.com/kubernetes/enhancements/pull/1111"
+        );
         errors.push(FieldError::required(&format!("metadata.annotations[{APPROVED}]"), why));
     }
     if let Some(old) = old {
@@ -89,14 +99,22 @@ fn check_names(names_given: &Value, errors: &mut Vec<FieldError>) {
         }
         let shown = if label { value.to_owned() } else { value.to_lowercase() };
         let wrong = names::dns1035_label(&shown);
-        let why = if label { wrong.join(",") } else { format!("may have mixed case, but should otherwise match: {}", wrong.join(",")) };
+        let why = if label {
+            wrong.join(",")
+        } else {
+            format!("may have mixed case, but should otherwise match: {}", wrong.join(","))
+        };
         if !wrong.is_empty() {
             errors.push(FieldError::invalid(&path, value, why));
         }
     }
     if names_given["kind"] == names_given["listKind"] && names_given["kind"].is_string() {
         let value = names_given["listKind"].clone();
-        errors.push(FieldError::invalid("spec.names.listKind", value, "kind and listKind may not be the same"));
+        errors.push(FieldError::invalid(
+            "spec.names.listKind",
+            value,
+            "kind and listKind may not be the same",
+        ));
     }
 }
 
@@ -126,7 +144,11 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
     let schemas: Vec<&Value> = versions.iter().map(|version| &version["schema"]["openAPIV3Schema"]).collect();
     let one = schemas.windows(2).all(|pair| matches!(pair, [a, b] if a == b));
     for (index, document) in schemas.iter().enumerate() {
-        let path = if one { "spec.validation.openAPIV3Schema".to_owned() } else { format!("spec.versions[{index}].schema.openAPIV3Schema") };
+        let path = if one {
+            "spec.validation.openAPIV3Schema".to_owned()
+        } else {
+            format!("spec.versions[{index}].schema.openAPIV3Schema")
+        };
         if !document.is_object() {
             let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
             errors.push(FieldError::required(&path, "schemas are required"));
@@ -141,7 +163,8 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
 
 fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let established = old["status"]["conditions"].as_array().into_iter().flatten();
-    let established = established.into_iter().any(|one| one["type"] == "Established" && one["status"] == "True");
+    let established =
+        established.into_iter().any(|one| one["type"] == "Established" && one["status"] == "True");
     if established {
         for (path, field) in [("spec.scope", "scope"), ("spec.group", "group")] {
             if new["spec"][field] != old["spec"][field] {
@@ -151,12 +174,20 @@ fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
         for field in ["plural", "kind"] {
             if new["spec"]["names"][field] != old["spec"]["names"][field] {
                 let path = format!("spec.names.{field}");
-                errors.push(FieldError::invalid(&path, new["spec"]["names"][field].clone(), "field is immutable"));
+                errors.push(FieldError::invalid(
+                    &path,
+                    new["spec"]["names"][field].clone(),
+                    "field is immutable",
+                ));
             }
         }
     }
-    let known: Vec<&str> =
-        new["spec"]["versions"].as_array().into_iter().flatten().filter_map(|version| version["name"].as_str()).collect();
+    let known: Vec<&str> = new["spec"]["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|version| version["name"].as_str())
+        .collect();
     for (index, stored) in strings(&new["status"]["storedVersions"]).enumerate() {
         if !known.contains(&stored) {
             let why = format!(

@@ -83,7 +83,8 @@ pub(super) fn keep_unsaid(new: &mut Value, old: &Value) {
     if needs_node_ports(new) && needs_node_ports(old) {
         let known = old["spec"]["ports"].clone();
         for port in each(new, "spec.ports") {
-            let same = |other: &&Value| other["protocol"] == port["protocol"] && other["port"] == port["port"];
+            let same =
+                |other: &&Value| other["protocol"] == port["protocol"] && other["port"] == port["port"];
             let found = known.as_array().into_iter().flatten().find(same).cloned();
             if let Some(number) = found.and_then(|other| other.get("nodePort").cloned())
                 && port["nodePort"].as_u64().unwrap_or(0) == 0
@@ -181,12 +182,19 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             }
             Value::String(target) => {
                 let wrong = names::port_name(target);
-                errors.extend(wrong.into_iter().map(|why| FieldError::invalid(&path("targetPort"), target.as_str(), why)));
+                errors.extend(
+                    wrong
+                        .into_iter()
+                        .map(|why| FieldError::invalid(&path("targetPort"), target.as_str(), why)),
+                );
             }
             _ => {}
         }
         if seen_ports.contains(&(protocol, number)) {
-            errors.push(FieldError::duplicate(&format!("spec.ports[{index}]"), json!({"protocol": protocol, "port": number})));
+            errors.push(FieldError::duplicate(
+                &format!("spec.ports[{index}]"),
+                json!({"protocol": protocol, "port": number}),
+            ));
         }
         seen_ports.push((protocol, number));
     }
@@ -199,7 +207,11 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         && needs_address(object)
         && old["spec"]["clusterIP"] != spec["clusterIP"]
     {
-        errors.push(FieldError::invalid("spec.clusterIPs[0]", spec["clusterIPs"].clone(), "may not change once set"));
+        errors.push(FieldError::invalid(
+            "spec.clusterIPs[0]",
+            spec["clusterIPs"].clone(),
+            "may not change once set",
+        ));
     }
     errors
 }

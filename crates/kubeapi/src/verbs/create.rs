@@ -19,7 +19,8 @@ impl Ask<'_> {
         let options = WriteOptions::parse(&self.call.query, "CreateOptions", None)?;
         let input = negotiate::input(&self.parts.headers, self.resource.custom.is_none())?;
         let body = self.body.clone();
-        let mut object = decode::object(&self.resource, &body, input, options.validation, &mut self.warnings())?;
+        let mut object =
+            decode::object(&self.resource, &body, input, options.validation, &mut self.warnings())?;
         self.check_namespace(&mut object)?;
         wipe(&mut object);
         dedup_owners(&mut object, &mut self.warnings());
@@ -73,7 +74,8 @@ impl Ask<'_> {
         if !errors.is_empty() {
             return Err(plain(Refusal::invalid(resource.kind(), &name, &errors)));
         }
-        let reservation = reservation.map_err(|errors| plain(Refusal::invalid(resource.kind(), &name, &errors)))?;
+        let reservation =
+            reservation.map_err(|errors| plain(Refusal::invalid(resource.kind(), &name, &errors)))?;
         self.check_escalation(&object).map_err(plain)?;
         self.warn_of(&object, None);
         self.admit("CREATE", &name, Some(&object), None, options.dry_run).map_err(plain)?;
@@ -93,7 +95,9 @@ impl Ask<'_> {
                 reservation.keep();
                 Ok(view::shown(&resource, &written))
             }
-            Err(WriteError::Exists(_)) if generated => Err((Refusal::no_free_name(resource.plural(), &name), true)),
+            Err(WriteError::Exists(_)) if generated => {
+                Err((Refusal::no_free_name(resource.plural(), &name), true))
+            }
             Err(error) => Err(plain(refused(&resource, &name, &error))),
         }
     }
@@ -103,7 +107,8 @@ impl Ask<'_> {
         let said = object["metadata"]["namespace"].as_str().unwrap_or_default();
         if self.resource.namespaced {
             if !said.is_empty() && said != self.target.namespace {
-                let why = "the namespace of the provided object does not match the namespace sent on the request";
+                let why =
+                    "the namespace of the provided object does not match the namespace sent on the request";
                 return Err(Refusal::bad_request(why));
             }
             object["metadata"]["namespace"] = self.target.namespace.as_str().into();
@@ -134,7 +139,8 @@ impl Ask<'_> {
         let glance = crate::encode::Glance::of(&found.body);
         if glance.metadata.deletion_timestamp.is_some() {
             let object = &self.target.name;
-            let why = format!("unable to create new content in namespace {name} because it is being terminated");
+            let why =
+                format!("unable to create new content in namespace {name} because it is being terminated");
             let cause = json!({"reason": "NamespaceTerminating", "message": format!("namespace {name} is being terminated"), "field": "metadata.namespace"});
             return Err(Refusal::forbidden(resource.plural(), object, &why).because(cause));
         }
@@ -155,8 +161,10 @@ impl Ask<'_> {
         if self.resource.custom.is_none() {
             return;
         }
-        let known: Vec<&str> = old.map(|old| strategy::strings(&old["metadata"]["finalizers"]).collect()).unwrap_or_default();
-        for name in strategy::strings(&object["metadata"]["finalizers"]).filter(|name| !known.contains(name)) {
+        let known: Vec<&str> =
+            old.map(|old| strategy::strings(&old["metadata"]["finalizers"]).collect()).unwrap_or_default();
+        for name in strategy::strings(&object["metadata"]["finalizers"]).filter(|name| !known.contains(name))
+        {
             if !name.contains('/') && !matches!(name, "orphan" | "foregroundDeletion") {
                 self.warnings().push(format!(
                     "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers"
@@ -169,7 +177,9 @@ impl Ask<'_> {
 /// What only the server may set is not taken from a client.
 fn wipe(object: &mut Value) {
     if let Some(fields) = object["metadata"].as_object_mut() {
-        for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        for field in
+            ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+        {
             fields.remove(field);
         }
     }
@@ -177,7 +187,9 @@ fn wipe(object: &mut Value) {
 
 /// An owner that is named twice is named once.
 pub(super) fn dedup_owners(object: &mut Value, warnings: &mut Vec<String>) {
-    let Some(owners) = object["metadata"].get_mut("ownerReferences").and_then(Value::as_array_mut) else { return };
+    let Some(owners) = object["metadata"].get_mut("ownerReferences").and_then(Value::as_array_mut) else {
+        return;
+    };
     let mut seen: Vec<Value> = Vec::new();
     let mut twice: Vec<String> = Vec::new();
     for owner in owners.iter() {

@@ -49,7 +49,8 @@ impl Ask<'_> {
         if later || self.resource.habits.shows_deleted {
             return Ok(self.answer(code, &object));
         }
-        let mut details = json!({"name": name, "kind": self.resource.names.plural, "uid": object["metadata"]["uid"]});
+        let mut details =
+            json!({"name": name, "kind": self.resource.names.plural, "uid": object["metadata"]["uid"]});
         if !self.resource.group.is_empty() {
             details["group"] = self.resource.group.as_str().into();
         }
@@ -91,7 +92,11 @@ impl Ask<'_> {
 
     async fn delete_one(&self, name: &str, options: &DeleteOptions) -> Result<Gone, Refusal> {
         if self.resource.is("", "namespaces") && KEPT_NAMESPACES.contains(&name) {
-            return Err(Refusal::forbidden(self.resource.plural(), name, "this namespace may not be deleted"));
+            return Err(Refusal::forbidden(
+                self.resource.plural(),
+                name,
+                "this namespace may not be deleted",
+            ));
         }
         self.warn_of_orphans(options);
         for _ in 0..ATTEMPTS {
@@ -141,7 +146,12 @@ impl Ask<'_> {
 
 impl Core {
     /// Takes an object away if it is still what was read.
-    pub(crate) async fn remove(&self, resource: &Resource, existing: &Object, shown: &Value) -> Result<Value, WriteError> {
+    pub(crate) async fn remove(
+        &self,
+        resource: &Resource,
+        existing: &Object,
+        shown: &Value,
+    ) -> Result<Value, WriteError> {
         let body = Unrevised::new(&view::stored(resource, shown));
         let write = Write::delete(existing.revision, move |revision| body.at(revision));
         let gone = self.store.write(existing.key.clone(), write).await?;
@@ -156,15 +166,28 @@ impl Core {
     }
 }
 
-fn check_preconditions(resource: &Resource, name: &str, old: &Value, options: &DeleteOptions) -> Result<(), Refusal> {
+fn check_preconditions(
+    resource: &Resource,
+    name: &str,
+    old: &Value,
+    options: &DeleteOptions,
+) -> Result<(), Refusal> {
     let kind = resource.kind();
     let own = |field: &str| old["metadata"][field].as_str().unwrap_or_default().to_owned();
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != own("uid")) {
-        let why = format!("the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated", own("uid"));
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            own("uid")
+        );
         return Err(Refusal::conflict(kind, name, &why));
     }
-    if let Some(version) = options.resource_version.as_deref().filter(|version| *version != own("resourceVersion")) {
-        let why = format!("the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified", own("resourceVersion"));
+    if let Some(version) =
+        options.resource_version.as_deref().filter(|version| *version != own("resourceVersion"))
+    {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
+            own("resourceVersion")
+        );
         return Err(Refusal::conflict(kind, name, &why));
     }
     Ok(())
@@ -261,7 +284,9 @@ fn stamp_deletion(new: &mut Value, now: Timestamp, period: i64) {
 /// Marks an object as on its way out. False if it was.
 fn mark(new: &mut Value, now: Timestamp) -> bool {
     let metadata = &new["metadata"];
-    if metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null()) && metadata["deletionGracePeriodSeconds"] == 0 {
+    if metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null())
+        && metadata["deletionGracePeriodSeconds"] == 0
+    {
         return false;
     }
     bump(new);
@@ -295,7 +320,8 @@ fn set_finalizers(resource: &Resource, new: &mut Value, options: &DeleteOptions)
         (_, Some(policy)) => policy == Propagation::Foreground,
         _ => has(FOREGROUND),
     };
-    let mut finalizers: Vec<String> = old.iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).cloned().collect();
+    let mut finalizers: Vec<String> =
+        old.iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).cloned().collect();
     if orphan {
         finalizers.push(ORPHAN.to_owned());
     }
@@ -332,6 +358,13 @@ fn terminating_definition(old: &Value, now: Timestamp) -> Value {
     }
     new["metadata"]["finalizers"] = finalizers.into();
     let why = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-    crate::collector::set_condition(&mut new, "Terminating", "True", "InstanceDeletionPending", why, &seconds(now));
+    crate::collector::set_condition(
+        &mut new,
+        "Terminating",
+        "True",
+        "InstanceDeletionPending",
+        why,
+        &seconds(now),
+    );
     new
 }

@@ -144,8 +144,11 @@ impl Ask<'_> {
                 Answer::value(StatusCode::OK, &table, self.output.notation)
             }
             Shape::Metadata(version) => {
-                let items: Vec<Value> =
-                    found.objects.iter().map(|object| super::table::metadata_only(&shown(object), version)).collect();
+                let items: Vec<Value> = found
+                    .objects
+                    .iter()
+                    .map(|object| super::table::metadata_only(&shown(object), version))
+                    .collect();
                 let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": format!("meta.k8s.io/{version}"),
                     "metadata": metadata, "items": items});
                 Answer::value(StatusCode::OK, &list, self.output.notation)
@@ -157,7 +160,8 @@ impl Ask<'_> {
     /// The bytes of a list: those of its items are not read where nothing in them changes.
     fn whole_list(&self, found: &Found, metadata: &Value) -> Bytes {
         let names = &self.resource.names;
-        let head = json!({"kind": names.list_kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
+        let head =
+            json!({"kind": names.list_kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
         let mut out = head.to_string().into_bytes();
         out.pop();
         out.extend_from_slice(b",\"items\":[");
@@ -170,7 +174,8 @@ impl Ask<'_> {
             }
             let bytes;
             let stored = if view::needs_reading(&self.resource, object.revision) {
-                bytes = crate::encode::Unrevised::new(&view::shown(&self.resource, object)).at(object.revision);
+                bytes =
+                    crate::encode::Unrevised::new(&view::shown(&self.resource, object)).at(object.revision);
                 &bytes
             } else {
                 &object.body
@@ -190,7 +195,8 @@ pub(super) fn revision(text: &str) -> Result<Option<u64>, Refusal> {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
-        let why = format!("strconv.ParseUint: parsing {}: invalid syntax", apimachinery::invalid::quoted(text));
+        let why =
+            format!("strconv.ParseUint: parsing {}: invalid syntax", apimachinery::invalid::quoted(text));
         let error = FieldError::invalid("resourceVersion", text, why);
         Refusal::invalid(Subject { group: "", name: "" }, "", &[error])
     })

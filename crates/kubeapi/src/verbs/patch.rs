@@ -39,7 +39,9 @@ impl Ask<'_> {
             MERGE => Ok(PatchKind::Merge),
             STRATEGIC if self.resource.custom.is_none() => Ok(PatchKind::Strategic),
             APPLY => Ok(PatchKind::Apply),
-            _ if self.resource.custom.is_none() => Err(Refusal::unsupported_media(&[JSON, MERGE, STRATEGIC, APPLY])),
+            _ if self.resource.custom.is_none() => {
+                Err(Refusal::unsupported_media(&[JSON, MERGE, STRATEGIC, APPLY]))
+            }
             _ => Err(Refusal::unsupported_media(&[JSON, MERGE, APPLY])),
         }
     }
@@ -145,7 +147,10 @@ impl Patch {
             Validation::Warn => warnings.extend(problems),
             Validation::Strict if problems.is_empty() => {}
             Validation::Strict => {
-                return Err(invalid_patch(&patched, &format!("strict decoding error: {}", problems.join(", "))));
+                return Err(invalid_patch(
+                    &patched,
+                    &format!("strict decoding error: {}", problems.join(", ")),
+                ));
             }
         }
         Ok(new)
@@ -161,6 +166,7 @@ impl Patch {
         result.map_err(|error| match error {
             PatchError::Malformed(why) => Refusal::bad_request(why),
             PatchError::Unprocessable(why) => Refusal::unprocessable(why),
+            PatchError::Failed(why) => Refusal::plain(why),
         })
     }
 }

@@ -74,7 +74,13 @@ impl Ask<'_> {
             return labels::from_object(selector).ok().map(|selector| selector.to_string());
         }
         let pairs = selector.as_object()?;
-        Some(pairs.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect::<Vec<_>>().join(","))
+        Some(
+            pairs
+                .iter()
+                .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+                .collect::<Vec<_>>()
+                .join(","),
+        )
     }
 
     pub(crate) async fn update_scale(&self) -> Result<Answer, Refusal> {
@@ -83,11 +89,13 @@ impl Ask<'_> {
         let read = match input {
             negotiate::Input::Json => strict::parse(&self.body).map_err(|error| error.to_string()),
             negotiate::Input::Yaml => strict::parse_yaml(&self.body).map_err(|error| error.to_string()),
-            negotiate::Input::Protobuf => {
-                apimachinery::protobuf::decode(&self.body).map(|scale| (scale, Vec::new())).map_err(|error| error.to_string())
-            }
+            negotiate::Input::Protobuf => apimachinery::protobuf::decode(&self.body)
+                .map(|scale| (scale, Vec::new()))
+                .map_err(|error| error.to_string()),
         };
-        let (scale, _) = read.map_err(|why| Refusal::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
+        let (scale, _) = read.map_err(|why| {
+            Refusal::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+        })?;
         self.check_name(&scale)?;
         Box::pin(self.set_scale(&options, |_| Ok(scale.clone()))).await
     }

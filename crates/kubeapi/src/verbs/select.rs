@@ -21,8 +21,10 @@ pub(crate) struct Selection {
 impl Selection {
     /// Reads them; a field that this resource can't be selected by is refused.
     pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Refusal> {
-        let labels = labels::Selector::parse(labels).map_err(|error| Refusal::bad_request(error.to_string()))?;
-        let fields = fields::Selector::parse(fields).map_err(|error| Refusal::bad_request(error.to_string()))?;
+        let labels =
+            labels::Selector::parse(labels).map_err(|error| Refusal::bad_request(error.to_string()))?;
+        let fields =
+            fields::Selector::parse(fields).map_err(|error| Refusal::bad_request(error.to_string()))?;
         for term in &fields.terms {
             if !selectable(resource, &term.field) {
                 let kind = &resource.names.kind;
@@ -31,7 +33,10 @@ impl Selection {
                     None if has_own_labels(resource) => {
                         format!("field label \"{}\" not supported for {:?}", term.field, kind)
                     }
-                    None => format!("{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", term.field),
+                    None => format!(
+                        "{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                        term.field
+                    ),
                 };
                 return Err(Refusal::bad_request(why));
             }
@@ -81,14 +86,42 @@ impl Selection {
 
 /// Built-in kinds with selectable fields of their own, and those fields.
 const FIELDS: &[(&str, &str, &[&str])] = &[
-    ("", "Pod", &["spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"]),
+    (
+        "",
+        "Pod",
+        &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+    ),
     ("", "Node", &["spec.unschedulable"]),
     ("", "Namespace", &["status.phase", "name"]),
     ("", "Secret", &["type"]),
     ("", "Service", &["spec.clusterIP", "spec.type"]),
     ("", "ReplicationController", &["status.replicas"]),
     ("", "Event", EVENT),
-    ("events.k8s.io", "Event", &["involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "reason", "reportingController", "type", "regarding.kind", "regarding.namespace", "regarding.name"]),
+    (
+        "events.k8s.io",
+        "Event",
+        &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "reason",
+            "reportingController",
+            "type",
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+        ],
+    ),
     ("apps", "ReplicaSet", &["status.replicas"]),
     ("batch", "Job", &["status.successful"]),
     ("apiextensions.k8s.io", "CustomResourceDefinition", &[]),

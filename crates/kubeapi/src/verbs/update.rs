@@ -44,7 +44,8 @@ impl Ask<'_> {
         let options = WriteOptions::parse(&self.call.query, "UpdateOptions", None)?;
         let input = negotiate::input(&self.parts.headers, self.resource.custom.is_none())?;
         let body = self.body.clone();
-        let mut object = decode::object(&self.resource, &body, input, options.validation, &mut self.warnings())?;
+        let mut object =
+            decode::object(&self.resource, &body, input, options.validation, &mut self.warnings())?;
         self.check_namespace(&mut object)?;
         self.check_name(&object)?;
         dedup_owners(&mut object, &mut self.warnings());
@@ -113,7 +114,9 @@ impl Ask<'_> {
         let new = change(None)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() {
-            let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
             return Err(Refusal::conflict(self.resource.plural(), &name, &why));
         }
         let target = Target::Resource {
@@ -191,7 +194,10 @@ impl Ask<'_> {
         let revision: u64 = match given {
             "" => 0,
             text => text.parse().map_err(|_| {
-                let why = format!("strconv.ParseUint: parsing {}: invalid syntax", apimachinery::invalid::quoted(text));
+                let why = format!(
+                    "strconv.ParseUint: parsing {}: invalid syntax",
+                    apimachinery::invalid::quoted(text)
+                );
                 let error = FieldError::invalid("metadata.resourceVersion", text, why);
                 Refusal::invalid(resource.kind(), name, &[error])
             })?,
@@ -216,7 +222,12 @@ impl Ask<'_> {
     }
 
     /// Takes an object away for good: its last finalizer is gone.
-    async fn remove(&self, existing: &Object, last: &Value, conditional: bool) -> Result<Option<Value>, Refusal> {
+    async fn remove(
+        &self,
+        existing: &Object,
+        last: &Value,
+        conditional: bool,
+    ) -> Result<Option<Value>, Refusal> {
         let body = Unrevised::new(&view::stored(&self.resource, last));
         let write = Write::delete(existing.revision, move |revision| body.at(revision));
         match self.core.store.write(existing.key.clone(), write).await {
@@ -262,6 +273,7 @@ pub(crate) fn is_finished(new: &Value, old: &Value) -> bool {
     let waits = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
     let holds = strategy::strings(&new["metadata"]["finalizers"]).next().is_some();
     // A namespace has finalizers of another sort beside those.
-    let content = new["kind"] == "Namespace" && strategy::strings(&new["spec"]["finalizers"]).next().is_some();
+    let content =
+        new["kind"] == "Namespace" && strategy::strings(&new["spec"]["finalizers"]).next().is_some();
     deleted && !waits && !holds && !content
 }

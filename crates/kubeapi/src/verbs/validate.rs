@@ -14,7 +14,12 @@ pub(super) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
 }
 
 /// What is wrong with a change.
-pub(super) fn update(resource: &Resource, by: Option<&Subresource>, new: &Value, old: &Value) -> Vec<FieldError> {
+pub(super) fn update(
+    resource: &Resource,
+    by: Option<&Subresource>,
+    new: &Value,
+    old: &Value,
+) -> Vec<FieldError> {
     let mut errors = strategy::validate_update(resource, by, new, old);
     errors.extend(by_schema(resource, new, Some(old)));
     errors
@@ -26,7 +31,14 @@ fn by_schema(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fi
         Some(custom) => {
             // Rules may rely on types: they are not asked about an object that has the wrong ones.
             let blocking = |error: &FieldError| {
-                matches!(error.kind, ErrorKind::TypeInvalid | ErrorKind::Required | ErrorKind::TooLong | ErrorKind::TooMany | ErrorKind::NotSupported)
+                matches!(
+                    error.kind,
+                    ErrorKind::TypeInvalid
+                        | ErrorKind::Required
+                        | ErrorKind::TooLong
+                        | ErrorKind::TooMany
+                        | ErrorKind::NotSupported
+                )
             };
             if errors.iter().any(blocking) {
                 let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";

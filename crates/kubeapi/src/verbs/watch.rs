@@ -73,7 +73,8 @@ impl Ask<'_> {
         let lasts = options.timeout_seconds.filter(|seconds| *seconds > 0);
         let lasts = lasts.unwrap_or_else(|| LASTS_SECONDS + self.core.here.below(LASTS_SECONDS));
         let feed = Feed::start(self, selection, start, options.bookmarks, Duration::from_secs(lasts))?;
-        let pieces = stream::unfold(feed, |mut feed| async move { feed.next().await.map(|piece| (piece, feed)) });
+        let pieces =
+            stream::unfold(feed, |mut feed| async move { feed.next().await.map(|piece| (piece, feed)) });
         Ok(Answer::stream(pieces).warn(&self.warnings()))
     }
 }
@@ -95,7 +96,13 @@ struct Feed {
 }
 
 impl Feed {
-    fn start(ask: &Ask<'_>, selection: Selection, start: Start, bookmarks: bool, lasts: Duration) -> Result<Self, Refusal> {
+    fn start(
+        ask: &Ask<'_>,
+        selection: Selection,
+        start: Start,
+        bookmarks: bool,
+        lasts: Duration,
+    ) -> Result<Self, Refusal> {
         let prefix = ask.resource.prefix(ask.namespace());
         let now = Instant::now();
         let mut feed = Self {
@@ -116,7 +123,9 @@ impl Feed {
             Start::Now => None,
             Start::Since(revision) => Some(revision),
             Start::State | Start::StateThenMark => {
-                let page = store.list(&prefix, None, None, None).map_err(|error| Refusal::internal(&error.to_string()))?;
+                let page = store
+                    .list(&prefix, None, None, None)
+                    .map_err(|error| Refusal::internal(&error.to_string()))?;
                 for object in &page.objects {
                     if selects(&feed.resource, &feed.selection, object.revision, &object.body) {
                         let bytes = view::shown_bytes(&feed.resource, object.revision, &object.body);
@@ -256,7 +265,9 @@ impl Feed {
     fn mark(&mut self, revision: u64, initial_end: bool) {
         let (api_version, kind) = match self.shape {
             Shape::Whole => (self.resource.api_version(), self.resource.names.kind.clone()),
-            Shape::Metadata(version) => (format!("meta.k8s.io/{version}"), "PartialObjectMetadata".to_owned()),
+            Shape::Metadata(version) => {
+                (format!("meta.k8s.io/{version}"), "PartialObjectMetadata".to_owned())
+            }
             Shape::Table(version) => (format!("meta.k8s.io/{version}"), "Table".to_owned()),
         };
         let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});

@@ -6,6 +6,7 @@ mod backup;
 mod killed;
 mod pki;
 mod rbac;
+mod server;
 mod torn;
 mod twins;
 mod watching;
