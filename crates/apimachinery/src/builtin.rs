@@ -7,9 +7,10 @@
 //! A kind's schema is made when it is first asked for, and kept.
 
 mod normalize;
+mod quantity;
 mod resets;
 
-pub use normalize::normalize;
+pub use normalize::{normalize, stored};
 pub use resets::{custom_resets, resets};
 
 use crate::schema::{Schema, parse};

@@ -1,6 +1,7 @@
 //! Behaviour of the crate from outside, much of it against what a real API server did.
 
 mod bodies;
+mod ownership;
 mod replay;
 #[path = "../scenario/mod.rs"]
 mod scenario;
