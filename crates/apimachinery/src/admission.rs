@@ -1,6 +1,18 @@
 //! `ValidatingAdmissionPolicy`: does a policy, bound as it is, allow a request?
+//!
+//! ```text
+//!   policy ──compile──▶ Policy ─┬─ matches(request)? ─▶ parameters are looked up by the server
+//!   binding, params, request ───┴─ evaluate ─▶ Outcome: denials, warnings, audit
+//! ```
+//! `authorizer` is not offered to expressions: one that uses it fails, and the failure policy decides.
 
-use crate::invalid::FieldError;
+mod evaluate;
+mod matching;
+mod policy;
+
+pub use evaluate::{evaluate, params_missing};
+pub use policy::Policy;
+
 use serde_json::Value;
 
 /// What is asked of the API.
@@ -38,16 +50,10 @@ pub struct Request<'a> {
     pub uid: &'a str,
 }
 
-/// A policy, compiled.
-#[derive(Debug)]
-pub struct Policy {
-    document: Value,
-}
-
 /// What a policy and one of its bindings say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Why the request is refused; the first one becomes the answer.
+    /// Why the request is refused; the first one of all policies becomes the answer.
     pub denials: Vec<Denial>,
     /// `Warning` headers.
     pub warnings: Vec<String>,
@@ -55,40 +61,14 @@ pub struct Outcome {
     pub audit: Vec<(String, String)>,
 }
 
-/// Why a request is refused.
+/// Why a request is refused. The answer's message is
+/// `<resource>.<group> "<name>" is forbidden: <message>`, and `message` is its only cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The HTTP status.
     pub code: u16,
     /// The Status' reason.
     pub reason: String,
-    /// The Status' message.
+    /// What the policy says.
     pub message: String,
-}
-
-impl Policy {
-    /// Compiles a policy object.
-    ///
-    /// # Errors
-    /// What is wrong with its expressions.
-    pub fn compile(policy: &Value) -> Result<Self, Vec<FieldError>> {
-        Ok(Self { document: policy.clone() })
-    }
-
-    /// Does it speak about this request at all? Decide before fetching parameters.
-    #[must_use]
-    pub fn matches(&self, _request: &Request<'_>) -> bool {
-        self.document.get("spec").is_some()
-    }
-}
-
-/// What this policy says under this binding. `params` is what `paramRef` found: nothing when the policy has no `paramKind`.
-#[must_use]
-pub fn evaluate(
-    _policy: &Policy,
-    _binding: &Value,
-    _params: Option<&Value>,
-    _request: &Request<'_>,
-) -> Outcome {
-    Outcome::default()
 }

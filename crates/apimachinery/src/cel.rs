@@ -5,7 +5,7 @@ mod convert;
 mod rewrite;
 mod words;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, check_names, fields_of};
 pub(crate) use convert::{plain, typed};
 
 use kube_cel::KubeCelExt;

@@ -32,6 +32,58 @@ pub(crate) fn check(
     Ok(found.name())
 }
 
+/// Are these the only variables that the expression uses?
+pub(crate) fn check_names(expression: &Expression, source: &str, known: &[&str]) -> Result<(), String> {
+    let scope = known.iter().map(|name| ((*name).to_owned(), Type::Unknown)).collect();
+    Checker { source, scope }.node(expression.tree()).map(|_| ())
+}
+
+/// The fields of a variable that the expression reads.
+pub(crate) fn fields_of(expression: &Expression, variable: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    fields_in(expression.tree(), variable, &mut found);
+    found
+}
+
+fn fields_in(tree: &IdedExpr, variable: &str, found: &mut Vec<String>) {
+    let is_variable = |tree: &IdedExpr| matches!(&tree.expr, Expr::Ident(name) if name == variable);
+    match &tree.expr {
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) => {}
+        Expr::Select(select) => {
+            if is_variable(&select.operand) {
+                found.push(select.field.clone());
+            }
+            fields_in(&select.operand, variable, found);
+        }
+        Expr::Call(call) => {
+            if let [operand, IdedExpr { expr: Expr::Literal(LiteralValue::String(name)), .. }] =
+                call.args.as_slice()
+                && is_variable(operand)
+            {
+                found.push(name.inner().to_owned());
+            }
+            call.target.iter().for_each(|target| fields_in(target, variable, found));
+            call.args.iter().for_each(|argument| fields_in(argument, variable, found));
+        }
+        Expr::Comprehension(loops) => {
+            for part in
+                [&loops.iter_range, &loops.accu_init, &loops.loop_cond, &loops.loop_step, &loops.result]
+            {
+                fields_in(part, variable, found);
+            }
+        }
+        Expr::List(list) => list.elements.iter().for_each(|element| fields_in(element, variable, found)),
+        Expr::Map(map) => {
+            for entry in &map.entries {
+                if let EntryExpr::MapEntry(entry) = &entry.expr {
+                    fields_in(&entry.key, variable, found);
+                    fields_in(&entry.value, variable, found);
+                }
+            }
+        }
+    }
+}
+
 struct Checker<'s> {
     source: &'s str,
     scope: Vec<(String, Type<'s>)>,

@@ -1,5 +1,6 @@
 //! Behaviour of the crate from outside, much of it against what a real API server did.
 
+mod admission;
 mod bodies;
 mod ownership;
 mod replay;
