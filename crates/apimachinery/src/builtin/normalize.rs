@@ -52,7 +52,9 @@ fn visit(value: &mut Value, schema: &Schema, after: After) {
 }
 
 fn field(fields: &mut Map<String, Value>, name: &str, property: &Schema, after: After) {
-    if property.encoding == Encoding::AsGiven {
+    // An empty list of managed fields is a request to forget them, until it is stored.
+    let request = name == "managedFields" && after == After::Decoding;
+    if property.encoding == Encoding::AsGiven || request {
         return;
     }
     let mut value = fields.remove(name).unwrap_or_default();
@@ -62,10 +64,8 @@ fn field(fields: &mut Map<String, Value>, name: &str, property: &Schema, after: 
         value = nothing.clone();
     }
     visit(&mut value, property, after);
-    if after == After::Storing
-        && property.encoding == Encoding::Always(Value::Null)
-        && is_empty(&value, property.kind)
-    {
+    let collection = value.is_array() || property.additional.is_some();
+    if after == After::Storing && collection && is_empty(&value, property.kind) {
         value = Value::Null;
     }
     let left_out = match property.encoding {
