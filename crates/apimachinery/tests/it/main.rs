@@ -3,6 +3,7 @@
 
 mod admission;
 mod bodies;
+mod ownership;
 mod replay;
 #[path = "../scenario/mod.rs"]
 mod scenario;
