@@ -2,5 +2,6 @@
 
 mod admission;
 mod bodies;
+mod golden;
 mod schemas;
 mod selectors;
