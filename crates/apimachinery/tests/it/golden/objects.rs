@@ -37,7 +37,7 @@ fn objects_are_filled_pruned_and_refused_as_the_server_does() {
         let strictly = answer.path().contains("Strict");
         let mut object = match answer.text() {
             Some(text) => strict::parse(text.as_bytes()).unwrap().0,
-            None => answer.sent().clone(),
+            None => strict::parse(answer.sent().to_string().as_bytes()).unwrap().0,
         };
         object["metadata"]["namespace"] = "default".into();
         match written(object, None, &defined) {

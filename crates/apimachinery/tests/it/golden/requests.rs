@@ -77,6 +77,7 @@ fn metadata_is_refused_as_the_server_refuses_it() {
             metadata.remove("managedFields");
         }
         let mut errors = meta::validate_named(&object["metadata"], namespaced, rule);
+        errors.extend(meta::builtin_finalizers(&object["metadata"]));
         for key in object["data"].as_object().into_iter().flatten().map(|(key, _)| key) {
             for why in names::config_key(key) {
                 let path = format!("data[{key}]");
