@@ -7,5 +7,6 @@ mod ownership;
 mod replay;
 #[path = "../scenario/mod.rs"]
 mod scenario;
+mod golden;
 mod schemas;
 mod selectors;
