@@ -1,5 +1,6 @@
 //! The command line: flags here, one file per command that does more than call the library.
 
+mod api;
 mod bench;
 mod conformance;
 mod facts;
@@ -94,7 +95,7 @@ enum Command {
         /// The folder.
         folder: PathBuf,
     },
-    /// Measure how long clusters take to start and to go, or how fast changes propagate.
+    /// Measure how long clusters take to start and to go, how fast changes propagate, or APIs side by side.
     #[command(
         after_help = "Examples:\n  lab bench\n  lab bench --rounds 10 -o json\n  lab bench propagation --quick"
     )]

@@ -176,7 +176,7 @@ pub fn apply(
     if by.name == last_applied::KUBECTL {
         last_applied::update(&mut result, applied);
     }
-    builtin::normalize(&mut result, schema);
+    builtin::stored(&mut result, schema);
     managed::encode(&mut result, &managed);
     if let Some(live) = live {
         settle(live, &mut result);
@@ -214,6 +214,7 @@ pub fn track(old: Option<&Value>, new: &mut Value, schema: &Schema, by: &Manager
         rules.written(&before, new, &mut managed, by, now);
         cap::cap(&mut managed);
     }
+    builtin::stored(new, schema);
     managed::encode(new, &managed);
     if let Some(old) = old {
         settle(old, new);

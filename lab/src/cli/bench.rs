@@ -1,5 +1,7 @@
-//! `lab bench`: how long clusters take to start; and, as a command of its own, how fast changes propagate.
+//! `lab bench`: how long clusters take to start; and, as commands of their own, how fast changes propagate, and APIs side
+//! by side.
 
+use super::api::Api;
 use super::output::Format;
 use super::propagation::Propagation;
 use clap::{Args, Subcommand};
@@ -32,6 +34,11 @@ enum What {
   lab bench propagation --only idle,burst --burst 200 -o json
   lab bench propagation --floor-only         what this machine can do, without the product")]
     Propagation(Propagation),
+    /// Measure the embedded API and kube-apiserver on etcd side by side: starts, memory, writes, watches.
+    #[command(after_help = "Examples:
+  lab bench api
+  lab bench api --objects 1000 --rounds 2 --starts 2 -o json")]
+    Api(Api),
 }
 
 #[derive(Serialize)]
@@ -45,8 +52,10 @@ pub(super) struct Result {
 impl Bench {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         super::possible()?;
-        if let Some(What::Propagation(propagation)) = self.what {
-            return Box::pin(propagation.run()).await;
+        match self.what {
+            Some(What::Propagation(propagation)) => return Box::pin(propagation.run()).await,
+            Some(What::Api(api)) => return Box::pin(api.run()).await,
+            None => {}
         }
         lab::install(&lab::cache_root(), &Progress::to_stderr())?;
         let name = format!("bench-{}", std::process::id());

@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const JSON: &str = "application/json";
 const NAMESPACE: &str = "scenarios";
-const CLUSTER_SCOPED: [&str; 4] = ["ClusterRole", "Node", "PriorityClass", "Namespace"];
+const CLUSTER_SCOPED: [&str; 4] =
+    ["ClusterRole", "PriorityClass", "StorageClass", "ValidatingAdmissionPolicy"];
 
 /// Plays a file's scenarios and compares them with what was recorded, or records them.
 pub(crate) async fn compare(cluster: &Cluster, file: &str, scenarios: &[Scenario]) -> anyhow::Result<()> {
@@ -235,6 +236,11 @@ fn parsed(time: &str) -> Option<u64> {
 
 /// The plural of a kind, as its resource is called.
 fn resource(kind: &str) -> String {
-    let ending = if kind.ends_with('s') { "es" } else { "s" };
-    format!("{}{ending}", kind.to_lowercase())
+    let name = kind.to_lowercase();
+    match name.strip_suffix('y') {
+        _ if name == "endpoints" => name,
+        Some(stem) => format!("{stem}ies"),
+        None if name.ends_with('s') => format!("{name}es"),
+        None => format!("{name}s"),
+    }
 }

@@ -3,8 +3,10 @@
 
 mod admission;
 mod bodies;
+mod ownership;
 mod replay;
 #[path = "../scenario/mod.rs"]
 mod scenario;
+mod golden;
 mod schemas;
 mod selectors;
