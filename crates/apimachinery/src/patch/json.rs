@@ -11,7 +11,6 @@ pub const MOST_OPERATIONS: usize = 10_000;
 /// # Errors
 /// When the patch is no list of operations, or one of them does not fit the object.
 pub fn json(object: &Value, patch: &Value) -> Result<Value, PatchError> {
-    let malformed = |why: &str| PatchError::Malformed(why.to_owned());
     let Value::Array(operations) = patch else {
         return Err(PatchError::Malformed(format!(
             "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
@@ -19,16 +18,23 @@ pub fn json(object: &Value, patch: &Value) -> Result<Value, PatchError> {
         )));
     };
     let mut patched = object.clone();
+    let mut copied = 0;
     for operation in operations {
         let Value::Object(operation) = operation else {
-            return Err(malformed("a JSON patch is a list of objects"));
+            return Err(PatchError::Malformed(format!(
+                "error decoding patch: json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
+                json_type(operation)
+            )));
         };
-        carry_out(&mut patched, operation).map_err(PatchError::Unprocessable)?;
+        carry_out(&mut patched, operation, &mut copied).map_err(PatchError::Unprocessable)?;
     }
     Ok(patched)
 }
 
-fn carry_out(document: &mut Value, operation: &Map<String, Value>) -> Result<(), String> {
+/// What all copies of one patch may add to an object: a few of them, each of what the last one made, fill any memory.
+const MOST_COPIED: usize = 3 * 1024 * 1024;
+
+fn carry_out(document: &mut Value, operation: &Map<String, Value>, total: &mut usize) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     let path = text("path").ok_or_else(|| format!("{kind} operation failed to decode path: missing value"));
@@ -44,6 +50,12 @@ fn carry_out(document: &mut Value, operation: &Map<String, Value>) -> Result<(),
         }
         "copy" => {
             let copied = find(document, from?)?.cloned().unwrap_or_default();
+            *total += copied.to_string().len();
+            if *total > MOST_COPIED {
+                return Err(format!(
+                    "Unable to copy, the accumulated size increase of copy is {total}, exceeding the limit {MOST_COPIED}"
+                ));
+            }
             add(document, path?, copied)
         }
         "test" => {

@@ -1,4 +1,3 @@
-//! Behaviour of the crate from outside, and against what a real API server did.
 //! Behaviour of the crate from outside, much of it against what a real API server did.
 
 mod admission;
