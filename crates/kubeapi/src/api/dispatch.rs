@@ -4,6 +4,7 @@ use super::Core;
 use super::service::Who;
 use crate::answer::Answer;
 use crate::authn::User;
+use crate::backup::{BACKUP_PATH, Backup};
 use crate::negotiate::{self, Notation};
 use crate::refusal::Refusal;
 use crate::request::{Call, Target};
@@ -65,8 +66,18 @@ impl Core {
                 Some(bearers) => Answer::value(StatusCode::OK, &bearers.key().key_set(), Notation::Json),
                 None => Answer::no_page(),
             },
+            BACKUP_PATH => self.backup(),
             path if path.starts_with("/openapi") => openapi::page(&registry, path, parts),
             path => discovery::page(&registry, path, parts).unwrap_or_else(Answer::no_page),
+        }
+    }
+
+    /// A backup goes out while it is read: it is of one revision, and of what is in memory.
+    fn backup(&self) -> Answer {
+        let Some(data_dir) = &self.data_dir else { return Answer::no_page() };
+        match Backup::take(&self.store, data_dir) {
+            Ok(backup) => Answer::stream(futures_util::stream::iter(backup)),
+            Err(error) => Answer::refusal(&Refusal::internal(&error.to_string()), Notation::Json),
         }
     }
 
