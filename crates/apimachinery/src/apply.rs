@@ -5,7 +5,7 @@
 //!   track   before + after a write      ──▶ the same object with its managedFields brought up to date
 //! ```
 //!
-//! Both keep `metadata.managedFields` as a kube-apiserver does, field for field. [`ownership`] has the rules.
+//! Both keep `metadata.managedFields` as a kube-apiserver does, field for field. The rules are in `ownership`.
 
 mod cap;
 mod compare;
