@@ -3,14 +3,17 @@
 use super::PatchError;
 use serde_json::{Map, Value};
 
-/// More operations than this are refused.
+/// More operations than this a server refuses.
 pub const MOST_OPERATIONS: usize = 10_000;
+/// What `copy` operations may add together, in bytes: a few of them could otherwise double an object many times.
+const MOST_COPIED: usize = 3 << 20;
 
 /// Carries out a list of operations, all or none.
 ///
 /// # Errors
 /// When the patch is no list of operations, or one of them does not fit the object.
 pub fn json(object: &Value, patch: &Value) -> Result<Value, PatchError> {
+    let malformed = |why: &str| PatchError::Malformed(why.to_owned());
     let Value::Array(operations) = patch else {
         return Err(PatchError::Malformed(format!(
             "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
@@ -21,20 +24,14 @@ pub fn json(object: &Value, patch: &Value) -> Result<Value, PatchError> {
     let mut copied = 0;
     for operation in operations {
         let Value::Object(operation) = operation else {
-            return Err(PatchError::Malformed(format!(
-                "error decoding patch: json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
-                json_type(operation)
-            )));
+            return Err(malformed("a JSON patch is a list of objects"));
         };
         carry_out(&mut patched, operation, &mut copied).map_err(PatchError::Unprocessable)?;
     }
     Ok(patched)
 }
 
-/// What all copies of one patch may add to an object: a few of them, each of what the last one made, fill any memory.
-const MOST_COPIED: usize = 3 * 1024 * 1024;
-
-fn carry_out(document: &mut Value, operation: &Map<String, Value>, total: &mut usize) -> Result<(), String> {
+fn carry_out(document: &mut Value, operation: &Map<String, Value>, copied: &mut usize) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     let path = text("path").ok_or_else(|| format!("{kind} operation failed to decode path: missing value"));
@@ -49,14 +46,12 @@ fn carry_out(document: &mut Value, operation: &Map<String, Value>, total: &mut u
             add(document, path?, moved)
         }
         "copy" => {
-            let copied = find(document, from?)?.cloned().unwrap_or_default();
-            *total += copied.to_string().len();
-            if *total > MOST_COPIED {
-                return Err(format!(
-                    "Unable to copy, the accumulated size increase of copy is {total}, exceeding the limit {MOST_COPIED}"
-                ));
+            let copy = find(document, from?)?.cloned().unwrap_or_default();
+            *copied += copy.to_string().len();
+            if *copied > MOST_COPIED {
+                return Err(format!("the copies would add {copied} bytes, more than {MOST_COPIED}"));
             }
-            add(document, path?, copied)
+            add(document, path?, copy)
         }
         "test" => {
             let path = path?;
@@ -182,5 +177,21 @@ fn json_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn copies_cannot_grow_an_object_without_end() {
+        let object = json!({ "list": ["x".repeat(1000)] });
+        let copies =
+            |from: &str, count| json!(vec![json!({ "op": "copy", "from": from, "path": "/list/-" }); count]);
+        assert!(json(&object, &copies("/list/0", 40)).is_ok());
+        // Each doubles the list.
+        assert!(matches!(json(&object, &copies("/list", 40)), Err(PatchError::Unprocessable(_))));
     }
 }
