@@ -3,5 +3,6 @@
 mod admission;
 mod bodies;
 mod golden;
+mod hostile;
 mod schemas;
 mod selectors;
