@@ -100,7 +100,6 @@ impl Subresource {
 /// What only custom resources have.
 #[derive(Debug)]
 pub(crate) struct Custom {
-
     /// Field paths that a field selector may name, without the first dot.
     pub(crate) selectable: Vec<String>,
     /// `additionalPrinterColumns`, as in the CRD.
