@@ -181,7 +181,7 @@ said "password:  6 bytes" kn describe secret keys
 said "Status:       Active" k describe namespace "$NAME"
 said "<map[string]string>" k explain configmap.data
 said "restartPolicy" k explain deployment.spec.template.spec --recursive
-said "enum" k explain deployment.spec.strategy.type
+said "RollingUpdate" k explain deployment.spec.strategy.type
 said "deploy" k api-resources --api-group=apps
 said "configmaps" k api-resources --namespaced=true -o name
 said "apps/v1" k api-versions

@@ -366,9 +366,10 @@ async fn yaml_is_applied(api: Target) {
     let (path, mut tape) = (place(&api).await, Tape::new(&api));
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  text: |\n    one\n    two\n  # a remark\n  quoted: \"5\"\n";
     let call = Call::new(Method::PATCH, &path).query("fieldManager", "alice");
-    tape.send(call.clone().body("application/apply-patch+yaml", yaml)).await;
-    tape.send(call.body("application/apply-patch+yaml", "a: b: c\n")).await;
+    tape.send(call.clone().body("application/apply-patch+yaml", yaml)).await.created();
     tape.finish();
+    let broken = api.send(call.body("application/apply-patch+yaml", "a: b: c\n")).await;
+    broken.refused_with(400, "BadRequest", "error decoding YAML: ");
 }
 
 async fn a_dry_run_changes_nothing(api: Target) {
