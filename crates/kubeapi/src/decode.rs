@@ -74,9 +74,13 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) -> Vec<String> {
         object["metadata"] = Value::Object(serde_json::Map::new());
     }
     let mut unknown = schema::prune(object, &resource.schema);
-    // Metadata is the same for all kinds, and no kind's business.
-    let metadata = schema::prune(&mut object["metadata"], builtin::object_meta());
-    unknown.extend(metadata.into_iter().map(|path| format!("metadata.{path}")));
+    // Metadata is the same for all kinds, and no kind's business. Managed fields may have any names.
+    let metadata = &mut object["metadata"];
+    let managed = metadata.as_object_mut().and_then(|fields| fields.remove("managedFields"));
+    unknown.extend(schema::prune(metadata, builtin::object_meta()).iter().map(|path| format!("metadata.{path}")));
+    if let Some(managed) = managed {
+        metadata["managedFields"] = managed;
+    }
     unknown.sort();
     fill(resource, object);
     unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
