@@ -22,6 +22,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
@@ -138,7 +139,11 @@ impl Feed {
                 Some(page.revision)
             }
         };
+        let oldest = ask.core.floor.load(Ordering::Relaxed);
         match store.watch(&prefix, since) {
+            _ if since.is_some_and(|since| since < oldest) => {
+                feed.fail(RevisionError::Gone { requested: since.unwrap_or(0), oldest });
+            }
             Ok(watch) => feed.watch = Some(watch),
             Err(error) => feed.fail(error),
         }
