@@ -80,7 +80,7 @@ pub fn validate_named(metadata: &Value, namespaced: bool, rule: NameRule) -> Vec
             );
         }
         (false, false) => {
-            errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"))
+            errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"));
         }
         (false, true) => {}
     }

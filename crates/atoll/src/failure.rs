@@ -1,12 +1,14 @@
 //! An error for a person: what happened, why, what to do.
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use atoll_hub::HubError;
 use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::join::JoinError;
 use atoll_hub::unjoin::UnjoinError;
+use kubeapi::backup::RestoreError;
 
 /// Asked wrongly; clap uses the same code.
 const USAGE: u8 = 2;
@@ -53,6 +55,34 @@ impl Failure {
     pub(crate) fn hub(what: &str, why: &str) -> Self {
         let hint = "check --kubeconfig and --context, and that the API can be reached from here".to_owned();
         Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false }
+    }
+
+    pub(crate) fn no_data(data_dir: &Path) -> Self {
+        Self {
+            what: format!("there is no hub's data in {}", data_dir.display()),
+            why: None,
+            hint: Some("name the --data-dir that the hub was started with".to_owned()),
+            usage: true,
+        }
+    }
+
+    pub(crate) fn restore(data_dir: &Path, error: &RestoreError) -> Self {
+        let hint = match error {
+            RestoreError::NotEmpty { .. } => Some(
+                "name another directory, or add --force: what is there then moves to restore.old".to_owned(),
+            ),
+            RestoreError::InUse { .. } => Some("stop the hub first".to_owned()),
+            RestoreError::Backup { .. } => Some("nothing was changed; use another backup".to_owned()),
+            RestoreError::Format { .. } => Some("use the version of atoll that made it".to_owned()),
+            RestoreError::Read(_) | RestoreError::Write { .. } | RestoreError::Store(_) => None,
+        };
+        let usage = matches!(error, RestoreError::NotEmpty { .. });
+        Self {
+            what: format!("cannot restore into {}", data_dir.display()),
+            why: Some(error.to_string()),
+            hint,
+            usage,
+        }
     }
 
     fn connect(error: &ConnectError) -> Self {

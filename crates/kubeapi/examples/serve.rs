@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = Store::open(folder.join("store.redb"))?;
     let now = jiff::Timestamp::now().as_second();
     let pki = Pki::open(&folder, &["127.0.0.1".to_owned(), "localhost".to_owned()], now)?;
-    let api = Api::start(store, Options::default().bearers(Bearers::new(&pki)?)).await?;
+    let api = Api::start(store, Options::default().bearers(Bearers::new(&pki)?).data_dir(&folder)).await?;
     let server = Server::bind(address, &pki).await?;
     let kubeconfig = pki.write_kubeconfig(&folder, &format!("https://{}", server.address()?))?;
     println!("export KUBECONFIG={}", kubeconfig.display());

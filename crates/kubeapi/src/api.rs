@@ -16,6 +16,7 @@ use crate::collector::Tasks;
 use crate::environment::{Environment, Machine, Surroundings};
 use crate::registry::{Registry, Served};
 use crate::store::Store;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A Kubernetes API on a store. Clones are the same API.
@@ -37,6 +38,10 @@ pub(crate) struct Core {
     pub(crate) bearers: Option<Bearers>,
     /// Held while something is created in a namespace, and exclusively while an empty namespace is taken away.
     pub(crate) namespaces: tokio::sync::RwLock<()>,
+    /// Where the store and its keys lie, for backups.
+    pub(crate) data_dir: Option<PathBuf>,
+    /// What happened before this revision nobody is told: it was before the first request.
+    pub(crate) floor: std::sync::atomic::AtomicU64,
     /// What `/version` says.
     pub(crate) version: &'static str,
 }
@@ -48,11 +53,12 @@ pub(crate) const KUBERNETES: &str = "1.36.4";
 pub struct Options {
     environment: Surroundings,
     bearers: Option<Bearers>,
+    data_dir: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { environment: Surroundings::new(Machine), bearers: None }
+        Self { environment: Surroundings::new(Machine), bearers: None, data_dir: None }
     }
 }
 
@@ -68,6 +74,13 @@ impl Options {
     #[must_use]
     pub fn bearers(mut self, bearers: Bearers) -> Self {
         self.bearers = Some(bearers);
+        self
+    }
+
+    /// The directory of the store and its keys; without it, nobody is given a backup.
+    #[must_use]
+    pub fn data_dir(mut self, data_dir: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(data_dir.into());
         self
     }
 }
@@ -94,11 +107,14 @@ impl Api {
             access: Access::default(),
             policies: Policies::default(),
             bearers: options.bearers,
+            data_dir: options.data_dir,
             namespaces: tokio::sync::RwLock::new(()),
+            floor: std::sync::atomic::AtomicU64::new(0),
             version: KUBERNETES,
             store,
         });
         core.bootstrap().await.map_err(|refusal| StartError::Bootstrap(refusal.to_string()))?;
+        core.floor.store(core.store.revision(), std::sync::atomic::Ordering::Relaxed);
         let tasks = Arc::new(Tasks::start(&core));
         Ok(Self { core, _tasks: tasks })
     }

@@ -13,7 +13,7 @@
 
 mod restore;
 
-pub use restore::{RestoreError, Restored, restore};
+pub use restore::{RestoreError, Restored, Summary, check, restore};
 
 use crate::pki;
 use crate::store::{Page, Store};
@@ -27,6 +27,8 @@ use std::path::{Path, PathBuf};
 
 /// The store's file in a data directory.
 pub const STORE_FILE: &str = "store.redb";
+/// Where a running server hands out a backup to who may `get` this path.
+pub const BACKUP_PATH: &str = "/atoll/backup";
 const FORMAT: u64 = 1;
 /// What is handed out at once: small enough for a stream, large enough for a disk.
 const CHUNK: usize = 64 << 10;

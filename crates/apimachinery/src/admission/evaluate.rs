@@ -63,6 +63,12 @@ fn some((at, decision): (usize, Option<Decision>)) -> Option<(usize, Decision)> 
     decision.map(|decision| (at, decision))
 }
 
+/// Does this binding put its policy into force for this request? Decide before fetching parameters.
+#[must_use]
+pub fn binds(binding: &Value, request: &Request<'_>) -> bool {
+    matching::matches(binding.pointer("/spec/matchResources").unwrap_or(&Value::Null), request)
+}
+
 /// What is said when `paramRef` found nothing: with `parameterNotFoundAction: Deny` the request is refused.
 #[must_use]
 pub fn params_missing(policy: &Policy, binding: &Value) -> Outcome {

@@ -32,8 +32,7 @@ pub(crate) async fn compare(cluster: &Cluster, file: &str, scenarios: &[Scenario
     let played: Recorded = played.into_iter().collect::<anyhow::Result<_>>()?;
     ensure!(played.len() == scenarios.len(), "two scenarios of {file} have the same name");
     if std::env::var_os("ATOLL_RECORD").is_some() {
-        let text = serde_json::to_string_pretty(&played)?;
-        std::fs::write(golden(file), format!("{text}\n"))?;
+        std::fs::write(golden(file), written(&played)?)?;
         return Ok(());
     }
     let known = recorded(file);
@@ -48,6 +47,16 @@ pub(crate) async fn compare(cluster: &Cluster, file: &str, scenarios: &[Scenario
         );
     }
     Ok(())
+}
+
+/// One line per outcome, so that a change shows as the lines that changed.
+fn written(played: &Recorded) -> anyhow::Result<String> {
+    let mut scenarios = Vec::new();
+    for (name, outcomes) in played {
+        let outcomes: Vec<_> = outcomes.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+        scenarios.push(format!("{}: [\n{}\n]", json!(name), outcomes.join(",\n")));
+    }
+    Ok(format!("{{\n{}\n}}\n", scenarios.join(",\n")))
 }
 
 /// The facts in the crate are those of this server.

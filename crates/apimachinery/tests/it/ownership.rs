@@ -241,8 +241,11 @@ proptest! {
         let _ = apimachinery::patch::merge(&object, &patch);
         let _ = apimachinery::patch::strategic(&object, &patch, pod);
         let by = by("fuzz", Operation::Apply);
-        let _ = apply(Some(&object), &patch, pod, &by, true, "2000-01-01T00:00:00Z");
         let mut new = patch;
+        if let Value::Object(fields) = &mut new {
+            fields.insert("apiVersion".to_owned(), json!(by.api_version));
+        }
+        let _ = apply(Some(&object), &new, pod, &by, true, "2000-01-01T00:00:00Z");
         track(Some(&object), &mut new, pod, &by, "2000-01-01T00:00:00Z");
     }
 }

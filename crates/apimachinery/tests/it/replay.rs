@@ -56,7 +56,7 @@ fn play(scenario: &Scenario, outcomes: &[Outcome]) -> Option<String> {
             return Some(format!(
                 "{:?}, step {at}: {}",
                 scenario.name,
-                difference(&json!(expected), &json!(found), String::new()).unwrap_or_default()
+                difference(&json!(expected), &json!(found), "").unwrap_or_default()
             ));
         }
     }
@@ -210,18 +210,18 @@ fn unpatched(error: &PatchError) -> Outcome {
 }
 
 /// Where two values first differ.
-fn difference(expected: &Value, found: &Value, path: String) -> Option<String> {
+fn difference(expected: &Value, found: &Value, path: &str) -> Option<String> {
     match (expected, found) {
         (Value::Object(a), Value::Object(b)) => {
             let names: BTreeSet<_> = a.keys().chain(b.keys()).collect();
             names.into_iter().find_map(|name| match (a.get(name), b.get(name)) {
-                (Some(a), Some(b)) => difference(a, b, format!("{path}.{name}")),
+                (Some(a), Some(b)) => difference(a, b, &format!("{path}.{name}")),
                 (Some(a), None) => Some(format!("{path}.{name} is missing: {a}")),
                 (None, b) => Some(format!("{path}.{name} should not be: {}", b.unwrap_or(&Value::Null))),
             })
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            a.iter().zip(b).enumerate().find_map(|(at, (a, b))| difference(a, b, format!("{path}[{at}]")))
+            a.iter().zip(b).enumerate().find_map(|(at, (a, b))| difference(a, b, &format!("{path}[{at}]")))
         }
         (a, b) if a == b => None,
         (a, b) => Some(format!("{path} should be {a} and is {b}")),

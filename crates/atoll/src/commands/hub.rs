@@ -1,12 +1,15 @@
 //! `atoll hub`: runs the hub until it is told to stop.
 
+mod backup;
+mod restore;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
 use atoll_engine::facts::{Liveness, Settings};
 use atoll_hub::Options;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{HubApi, duration};
@@ -14,11 +17,16 @@ use crate::logs::{self, Format};
 
 /// Run the hub.
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   atoll hub                                     on the API of the current context, or of the pod it runs in
   atoll hub --context hub --identity hub-1      one of several replicas; one leads, the others stand by
-  atoll hub --log-format json --metrics-address 0.0.0.0:9464")]
+  atoll hub --log-format json --metrics-address 0.0.0.0:9464"
+)]
 pub(crate) struct Hub {
+    #[command(subcommand)]
+    instead: Option<Instead>,
     #[command(flatten)]
     api: HubApi,
     /// How long the leader, or a member, may be silent before it counts as lost.
@@ -36,6 +44,13 @@ pub(crate) struct Hub {
     /// How logs are written, to stderr.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     log_format: Format,
+}
+
+/// What can be done with a hub's data instead of running it.
+#[derive(Subcommand)]
+enum Instead {
+    Backup(backup::Backup),
+    Restore(restore::Restore),
 }
 
 #[derive(Clone)]
@@ -60,6 +75,11 @@ fn address(text: &str) -> Result<Address, String> {
 
 impl Hub {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
+        match self.instead {
+            Some(Instead::Backup(backup)) => return Box::pin(backup.run()).await,
+            Some(Instead::Restore(restore)) => return restore.run(),
+            None => {}
+        }
         logs::start(self.log_format);
         let config = self.api.config().await?;
         let identity = match self.identity {

@@ -1,5 +1,9 @@
 //! Runs the binary; what it says stands in the test.
 
+#![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
+
+mod backup;
+
 use std::process::Command;
 
 /// Exit code, stdout and stderr of a run without any kubeconfig of the environment.

@@ -31,6 +31,15 @@ pub struct Restored {
     pub revision: u64,
 }
 
+/// What a backup has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// How many objects.
+    pub objects: u64,
+    /// The revision that it was taken at.
+    pub revision: u64,
+}
+
 /// Why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
@@ -96,6 +105,25 @@ pub fn restore(from: impl BufRead, data_dir: &Path, force: bool) -> Result<Resto
     Ok(restored)
 }
 
+/// Reads a backup to its end, and says what is in it.
+///
+/// # Errors
+/// It is incomplete, or changed.
+pub fn check(from: impl BufRead) -> Result<Summary, RestoreError> {
+    let mut lines = Lines::of(from);
+    let head = lines.head()?;
+    for name in pki::KEPT {
+        lines.file(name)?;
+    }
+    let mut objects = 0;
+    for object in lines.by_ref() {
+        object?;
+        objects += 1;
+    }
+    lines.check(head.objects, objects)?;
+    Ok(Summary { objects, revision: head.revision })
+}
+
 /// The store that is there, opened; a damaged one needs no lock, as no hub can run on it.
 fn lock(data_dir: &Path) -> Result<Option<Store>, RestoreError> {
     let path = data_dir.join(STORE_FILE);
@@ -111,16 +139,10 @@ fn lock(data_dir: &Path) -> Result<Option<Store>, RestoreError> {
 }
 
 fn unpack(from: impl BufRead, new: &Path) -> Result<Restored, RestoreError> {
-    let mut lines = Lines { from, number: 0, digest: Context::new(&SHA256), end: None };
-    let head: Head = lines.one()?;
-    if head.backup != FORMAT {
-        return Err(RestoreError::Format { found: head.backup });
-    }
+    let mut lines = Lines::of(from);
+    let head = lines.head()?;
     for name in pki::KEPT {
-        let FileLine { file, text } = lines.one()?;
-        if file != name {
-            return Err(lines.bad(format!("it has the file `{file}` where `{name}` should be")));
-        }
+        let text = lines.file(name)?;
         pki::write_private(&new.join("pki").join(name), &text).map_err(|error| match error {
             PkiError::File { path, source } => RestoreError::Write { path, source },
             other => RestoreError::Store(other.to_string()),
@@ -166,6 +188,27 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
+    fn of(from: R) -> Self {
+        Self { from, number: 0, digest: Context::new(&SHA256), end: None }
+    }
+
+    fn head(&mut self) -> Result<Head, RestoreError> {
+        let head: Head = self.one()?;
+        if head.backup != FORMAT {
+            return Err(RestoreError::Format { found: head.backup });
+        }
+        Ok(head)
+    }
+
+    /// The text of the file that must come next.
+    fn file(&mut self, name: &str) -> Result<String, RestoreError> {
+        let FileLine { file, text } = self.one()?;
+        if file != name {
+            return Err(self.bad(format!("it has the file `{file}` where `{name}` should be")));
+        }
+        Ok(text)
+    }
+
     /// The next line, with its end; empty at the end of the file.
     fn line(&mut self) -> Result<Vec<u8>, RestoreError> {
         let mut line = Vec::new();

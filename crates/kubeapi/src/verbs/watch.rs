@@ -22,6 +22,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
@@ -57,7 +58,7 @@ impl Ask<'_> {
             let field = format!("metadata.name={}", self.target.name);
             selection = Selection::parse(&self.resource, &options.label_selector, &field)?;
         }
-        let wanted = revision(&options.resource_version)?;
+        let wanted = revision(&options.resource_version).map_err(|error| Refusal::plain(error.to_string()))?;
         let start = match (options.initial_events, wanted) {
             (Some(true), _) if options.bookmarks => Start::StateThenMark,
             (Some(true), _) | (None, None | Some(0)) => Start::State,
@@ -138,7 +139,11 @@ impl Feed {
                 Some(page.revision)
             }
         };
+        let oldest = ask.core.floor.load(Ordering::Relaxed);
         match store.watch(&prefix, since) {
+            _ if since.is_some_and(|since| since < oldest) => {
+                feed.fail(RevisionError::Gone { requested: since.unwrap_or(0), oldest });
+            }
             Ok(watch) => feed.watch = Some(watch),
             Err(error) => feed.fail(error),
         }
