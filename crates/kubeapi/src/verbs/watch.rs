@@ -22,8 +22,8 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
@@ -58,7 +58,8 @@ impl Ask<'_> {
             let field = format!("metadata.name={}", self.target.name);
             selection = Selection::parse(&self.resource, &options.label_selector, &field)?;
         }
-        let wanted = revision(&options.resource_version).map_err(|error| Refusal::plain(error.to_string()))?;
+        let wanted =
+            revision(&options.resource_version).map_err(|error| Refusal::plain(error.to_string()))?;
         let start = match (options.initial_events, wanted) {
             (Some(true), _) if options.bookmarks => Start::StateThenMark,
             (Some(true), _) | (None, None | Some(0)) => Start::State,
