@@ -10,7 +10,7 @@ mod evaluate;
 mod matching;
 mod policy;
 
-pub use evaluate::{evaluate, params_missing};
+pub use evaluate::{binds, evaluate, params_missing};
 pub use policy::Policy;
 
 use serde_json::Value;

@@ -5,7 +5,7 @@
 //!   track   before + after a write      ──▶ the same object with its managedFields brought up to date
 //! ```
 //!
-//! Both keep `metadata.managedFields` as a kube-apiserver does, field for field. [`ownership`] has the rules.
+//! Both keep `metadata.managedFields` as a kube-apiserver does, field for field. The rules are in `ownership`.
 
 mod cap;
 mod compare;
@@ -122,6 +122,9 @@ pub fn apply(
     if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
         return Err(ApplyError::Malformed("metadata.managedFields must be nil".to_owned()));
     }
+    if applied.get("apiVersion").and_then(Value::as_str) != Some(&by.api_version) {
+        return Err(ApplyError::Malformed(format!("invalid object type: {}", type_of(applied))));
+    }
     let rules = rules(schema, by);
     let empty = empty(applied, schema);
     let mut object = live.cloned().unwrap_or_else(|| empty.clone());
@@ -176,7 +179,7 @@ pub fn apply(
     if by.name == last_applied::KUBECTL {
         last_applied::update(&mut result, applied);
     }
-    builtin::normalize(&mut result, schema);
+    builtin::stored(&mut result, schema);
     managed::encode(&mut result, &managed);
     if let Some(live) = live {
         settle(live, &mut result);
@@ -214,6 +217,7 @@ pub fn track(old: Option<&Value>, new: &mut Value, schema: &Schema, by: &Manager
         rules.written(&before, new, &mut managed, by, now);
         cap::cap(&mut managed);
     }
+    builtin::stored(new, schema);
     managed::encode(new, &managed);
     if let Some(old) = old {
         settle(old, new);
@@ -258,12 +262,16 @@ fn empty(like: &Value, schema: &Schema) -> Value {
 
 /// `namespace/name; group/version, Kind=Kind`
 fn described(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let group_version = text("/apiVersion");
-    let group_version =
-        if group_version.contains('/') { group_version.to_owned() } else { format!("/{group_version}") };
-    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-    format!("{namespace}/{name}; {group_version}, Kind={}", text("/kind"))
+    let text = |name: &str| object.get("metadata").and_then(|of| of.get(name)).and_then(Value::as_str);
+    let (namespace, name) = (text("namespace").unwrap_or_default(), text("name").unwrap_or_default());
+    format!("{namespace}/{name}; {}", type_of(object))
+}
+
+/// `group/version, Kind=Kind`
+fn type_of(object: &Value) -> String {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let core = if text("apiVersion").contains('/') { "" } else { "/" };
+    format!("{core}{}, Kind={}", text("apiVersion"), text("kind"))
 }
 
 fn conflicts(taken: &Taken) -> Vec<Conflict> {

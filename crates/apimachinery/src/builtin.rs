@@ -4,16 +4,18 @@
 //!   lab facts openapi ──▶ facts/openapi.tsv ──compiled in──▶ schema("apps", "v1", "Deployment")
 //! ```
 //!
-//! A kind's schema is made when it is first asked for, and kept.
+//! A kind's schema is made when it is first asked for, and kept; what kinds have in common they share.
 
+mod expand;
 mod normalize;
+mod quantity;
 mod resets;
 
-pub use normalize::normalize;
+pub use normalize::{normalize, stored};
 pub use resets::{custom_resets, resets};
 
-use crate::schema::{Schema, parse};
-use serde_json::{Map, Value, json};
+use crate::schema::Schema;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -30,7 +32,7 @@ pub fn schema(group: &str, version: &str, kind: &str) -> Option<&'static Schema>
     if let Some(schema) = schemas.get(name) {
         return Some(schema);
     }
-    let schema: &'static Schema = Box::leak(Box::new(expand(name)?));
+    let schema: &'static Schema = Box::leak(Box::new(expand::expand(name)?));
     schemas.insert(name, schema);
     Some(schema)
 }
@@ -61,7 +63,7 @@ pub fn definitions(group: &str, version: &str, kind: &str) -> Option<(&'static s
 #[must_use]
 pub fn object_meta() -> &'static Schema {
     static META: OnceLock<Schema> = OnceLock::new();
-    META.get_or_init(|| expand(OBJECT_META).unwrap_or_default())
+    META.get_or_init(|| expand::expand(OBJECT_META).unwrap_or_default())
 }
 
 fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -74,58 +76,17 @@ fn definition_name(group: &str, version: &str, kind: &str) -> Option<&'static st
     lines().find(|(name, _)| *name == wanted).map(|(_, definition)| definition)
 }
 
-fn definition(name: &str) -> Option<Value> {
-    let (_, text) = lines().find(|(candidate, text)| *candidate == name && text.starts_with('{'))?;
-    serde_json::from_str(text).ok()
-}
-
-fn expand(name: &str) -> Option<Schema> {
-    let mut document = json!({ "$ref": name });
-    resolve(&mut document, &mut Vec::new());
-    parse(&document).ok()
-}
-
-/// Puts definitions in the place of references to them. What refers to itself ends in an object that may be anything.
-fn resolve(schema: &mut Value, within: &mut Vec<String>) {
-    let Value::Object(keywords) = schema else { return };
-    let reference = match keywords.remove("$ref") {
-        Some(Value::String(reference)) => Some(reference),
-        _ => None,
-    };
-    if let Some(reference) = &reference {
-        let definition = if within.contains(reference) {
-            Some(json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }))
-        } else {
-            definition(reference)
-        };
-        if let Some(Value::Object(definition)) = definition {
-            // What stands beside the reference wins.
-            for (keyword, value) in definition {
-                keywords.entry(keyword).or_insert(value);
-            }
-        }
-        within.push(reference.clone());
-    }
-    for keyword in ["items", "additionalProperties"] {
-        if let Some(child) = keywords.get_mut(keyword) {
-            resolve(child, within);
-        }
-    }
-    for child in
-        keywords.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut)
-    {
-        resolve(child, within);
-    }
-    if reference.is_some() {
-        within.pop();
-    }
+/// A definition, under the name that it has in the facts.
+fn definition(name: &str) -> Option<(&'static str, Value)> {
+    let (name, text) = lines().find(|(candidate, text)| *candidate == name && text.starts_with('{'))?;
+    Some((name, serde_json::from_str(text).ok()?))
 }
 
 fn collect(name: &str, into: &mut Map<String, Value>) {
     if into.contains_key(name) {
         return;
     }
-    let Some(definition) = definition(name) else { return };
+    let Some((_, definition)) = definition(name) else { return };
     let mut references = Vec::new();
     find_references(&definition, &mut references);
     into.insert(name.to_owned(), definition);

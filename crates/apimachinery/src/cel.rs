@@ -1,5 +1,6 @@
 //! Expressions in CEL, as CRD rules and admission policies use them.
 
+mod bounds;
 mod check;
 mod convert;
 mod rewrite;
@@ -33,10 +34,10 @@ impl Expression {
         if source.len() > SOURCE_MOST {
             return Err(format!("the expression is longer than {SOURCE_MOST} bytes"));
         }
-        let parser = Parser::default().enable_optional_syntax(true);
-        let mut tree = parser.parse(source).map_err(|errors| words::of_parsing(source, &errors))?;
-        rewrite::select_as_index(&mut tree);
-        Ok(Self { tree })
+        if let Some(why) = bounds::too_deep(source) {
+            return Err(why);
+        }
+        parsed(source).map(|tree| Self { tree })
     }
 
     /// Does it mention this variable?
@@ -57,6 +58,22 @@ impl Expression {
     pub(crate) fn tree(&self) -> &IdedExpr {
         &self.tree
     }
+}
+
+/// Parses on a stack of its own: the parser takes some sixty kilobytes for every bracket.
+fn parsed(source: &str) -> Result<IdedExpr, String> {
+    const STACK: usize = 16 << 20;
+    let parse = || {
+        let parser = Parser::default().enable_optional_syntax(true);
+        let mut tree = parser.parse(source).map_err(|errors| words::of_parsing(source, &errors))?;
+        rewrite::select_as_index(&mut tree);
+        if bounds::depth(&tree) > bounds::DEPTH_MOST { Err(bounds::words()) } else { Ok(tree) }
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, parse);
+        let thread = thread.map_err(|error| format!("no thread to compile in: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err("the expression can't be compiled".to_owned()))
+    })
 }
 
 /// A value that may be absent, for rules with `optionalOldSelf`.

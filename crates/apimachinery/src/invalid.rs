@@ -114,6 +114,12 @@ impl FieldError {
         Self::new(ErrorKind::Invalid, field, Some(value.into()), detail)
     }
 
+    /// As [`FieldError::invalid`], of a value whose text is made already: JSON in a struct's order.
+    #[must_use]
+    pub fn invalid_as_shown(field: &str, shown: &str, detail: &str) -> Self {
+        Self::new(ErrorKind::Invalid, field, None, format!("{shown}: {detail}"))
+    }
+
     /// The field must be given.
     #[must_use]
     pub fn required(field: &str, detail: impl Into<String>) -> Self {

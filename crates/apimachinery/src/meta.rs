@@ -2,7 +2,7 @@
 
 use crate::invalid::FieldError;
 use crate::names;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Most bytes of all annotations of an object together.
 const ANNOTATIONS_MOST: u64 = 256 * 1024;
@@ -80,7 +80,7 @@ pub fn validate_named(metadata: &Value, namespaced: bool, rule: NameRule) -> Vec
             );
         }
         (false, false) => {
-            errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"))
+            errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"));
         }
         (false, true) => {}
     }
@@ -190,7 +190,7 @@ fn owners(metadata: &Value) -> Vec<FieldError> {
         }
         if (group, version, text(owner, "kind")) == ("", "v1", "Event") {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid(path, in_order(owner, OWNER_FIELDS), detail));
+            errors.push(FieldError::invalid_as_shown(path, &in_order(owner), detail));
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
             let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
@@ -200,9 +200,8 @@ fn owners(metadata: &Value) -> Vec<FieldError> {
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} \
                          and {this}"
                     );
-                    let all =
-                        references.into_iter().flatten().map(|one| in_order(one, OWNER_FIELDS)).collect();
-                    errors.push(FieldError::invalid(path, Value::Array(all), detail));
+                    let all: Vec<String> = references.into_iter().flatten().map(in_order).collect();
+                    errors.push(FieldError::invalid_as_shown(path, &format!("[{}]", all.join(",")), &detail));
                 }
                 None => controller = Some(this),
             }
@@ -211,12 +210,28 @@ fn owners(metadata: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The fields of an owner reference in the order in which a server prints them.
-const OWNER_FIELDS: &[&str] = &["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+/// An owner reference as JSON, its fields in the order in which a server writes them.
+fn in_order(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"].iter().filter_map(
+        |field| {
+            let value = owner.get(*field)?;
+            Some(format!("\"{field}\":{}", crate::invalid::go_json(value)))
+        },
+    );
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
 
-fn in_order(value: &Value, fields: &[&str]) -> Value {
-    let pick = |field: &&str| value.get(*field).map(|found| ((*field).to_owned(), found.clone()));
-    Value::Object(fields.iter().filter_map(pick).collect::<Map<_, _>>())
+/// What built-in kinds ask of finalizers besides: a name of the server's own, or one with a domain.
+#[must_use]
+pub fn builtin_finalizers(metadata: &Value) -> Vec<FieldError> {
+    let odd = strings(metadata, "finalizers").enumerate().filter(|(_, name)| {
+        !name.contains('/') && !matches!(*name, "kubernetes" | "orphan" | "foregroundDeletion")
+    });
+    odd.map(|(at, name)| {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        FieldError::invalid(&format!("metadata.finalizers[{at}]"), name, detail)
+    })
+    .collect()
 }
 
 fn finalizers(metadata: &Value) -> Vec<FieldError> {

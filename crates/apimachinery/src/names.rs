@@ -116,7 +116,7 @@ pub fn path_segment(value: &str, prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with it as a key of a ConfigMap or a Secret.
+/// What is wrong with it as a key of a `ConfigMap` or a Secret.
 #[must_use]
 pub fn config_key(value: &str) -> Vec<String> {
     let mut wrong = longer_than(value, SUBDOMAIN_MOST, "characters");

@@ -176,6 +176,7 @@ fn empty(value: &Value) -> bool {
         Value::Number(number) => number.as_f64() == Some(0.0),
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
+        // A part without anything in it is still written.
+        Value::Object(_) => false,
     }
 }

@@ -7,6 +7,7 @@ mod embedded;
 mod field_path;
 mod lists;
 mod parse;
+mod properties;
 mod prune;
 mod rules;
 mod structural;
@@ -18,13 +19,13 @@ pub use embedded::embedded;
 use field_path::field_path;
 pub use lists::unique;
 pub use parse::{Unstructural, parse};
+pub use properties::Properties;
 pub use prune::prune;
 pub use rules::{Rules, rules};
 pub use structural::structural;
 pub use validate::{known_format, validate};
 
 use serde_json::{Number, Value};
-use std::collections::BTreeMap;
 
 /// One field's schema.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,7 +35,7 @@ pub struct Schema {
     /// May it be `null`?
     pub nullable: bool,
     /// Named fields, of an object.
-    pub properties: BTreeMap<String, Schema>,
+    pub properties: Properties,
     /// What every value of a map is, where keys are free.
     pub additional: Option<Box<Schema>>,
     /// What every item of a list is.

@@ -14,8 +14,9 @@ mod yaml;
 pub use json::parse;
 pub use yaml::parse_yaml;
 
-/// Most levels of objects and lists in a body: what all that walks over a value can stand.
-pub const DEPTH_MOST: usize = 512;
+/// Most levels of objects and lists in a body: what all that walks over a value can stand. What is kept of one is read
+/// back by a reader that stops at 128, and managed fields lie a few levels deeper than the fields.
+pub const DEPTH_MOST: usize = 100;
 
 /// A body that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

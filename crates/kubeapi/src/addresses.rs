@@ -14,7 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The addresses that Services get: 10.96.0.0/16.
 const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 const SIZE: u32 = 1 << 16;
-const RANGE: &str = "10.96.0.0/16";
 /// The ports that Services get on nodes.
 const FIRST_PORT: u16 = 30_000;
 const LAST_PORT: u16 = 32_767;
@@ -203,16 +202,7 @@ fn address(
             return;
         };
         if u32::from(address).wrapping_sub(NETWORK) >= SIZE {
-            let why = format!(
-                "failed to allocate IP {asked}: the provided network does not match the current range"
-            );
-            let why = if own.is_empty() {
-                format!(
-                    "failed to allocate IP {asked}: provided IP is not in the valid range. The range of valid IPs is {RANGE}"
-                )
-            } else {
-                why
-            };
+            let why = format!("failed to allocate IP {asked}: the provided network does not match the current range");
             errors.push(FieldError::invalid("spec.clusterIPs", shown, why));
             return;
         }

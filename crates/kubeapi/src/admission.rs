@@ -134,7 +134,7 @@ impl Ask<'_> {
         };
         let registry = self.core.served.now();
         for bound in policies.iter().filter(|bound| bound.policy.matches(&request)) {
-            for binding in &bound.bindings {
+            for binding in bound.bindings.iter().filter(|binding| admission::binds(binding, &request)) {
                 self.ask_policy(bound, binding, &request, &registry, name)?;
             }
         }
@@ -153,35 +153,24 @@ impl Ask<'_> {
         let all: Vec<Option<&Value>> = match &params {
             Params::None => vec![None],
             Params::These(found) => found.iter().map(Some).collect(),
-            Params::Missing => {
-                let allowed = binding["spec"]["paramRef"]["parameterNotFoundAction"] == "Allow";
-                if allowed || bound.document["spec"]["failurePolicy"] == "Ignore" {
-                    return Ok(());
-                }
-                let why = format!(
-                    "ValidatingAdmissionPolicy '{}' with binding '{}' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction",
-                    text(&bound.document["metadata"]["name"]),
-                    text(&binding["metadata"]["name"]),
-                );
-                let causes = vec![json!({"message": why})];
-                return Err(Refusal::denied(self.resource.plural(), name, "Invalid", &why, causes));
-            }
+            Params::Missing => return self.heed(admission::params_missing(&bound.policy, binding), name),
         };
         for params in all {
-            let outcome = admission::evaluate(&bound.policy, binding, params, request);
-            self.warnings().extend(outcome.warnings);
-            if let Some(denial) = outcome.denials.into_iter().next() {
-                let causes = vec![json!({"message": denial.message})];
-                return Err(Refusal::denied(
-                    self.resource.plural(),
-                    name,
-                    &denial.reason,
-                    &denial.message,
-                    causes,
-                ));
-            }
+            self.heed(admission::evaluate(&bound.policy, binding, params, request), name)?;
         }
         Ok(())
+    }
+
+    /// Does what a policy says.
+    fn heed(&self, outcome: admission::Outcome, name: &str) -> Result<(), Refusal> {
+        self.warnings().extend(outcome.warnings);
+        match outcome.denials.into_iter().next() {
+            None => Ok(()),
+            Some(denial) => {
+                let causes = vec![json!({"message": denial.message})];
+                Err(Refusal::denied(self.resource.plural(), name, &denial.reason, &denial.message, causes))
+            }
+        }
     }
 
     /// May the user grant what this role or binding grants?

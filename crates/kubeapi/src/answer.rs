@@ -114,10 +114,10 @@ impl Answer {
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, self.kind);
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         for (name, value) in self.headers {
             headers.append(name, value);
         }
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
         response
     }
 }

@@ -4,6 +4,7 @@ mod definitions;
 mod discard;
 mod garbage;
 mod namespaces;
+mod roles;
 
 pub(crate) use definitions::{is_accepted, set_condition};
 
@@ -21,6 +22,7 @@ impl Tasks {
             tokio::spawn(definitions::run(Arc::clone(core))),
             tokio::spawn(namespaces::run(Arc::clone(core))),
             tokio::spawn(garbage::run(Arc::clone(core))),
+            tokio::spawn(roles::run(Arc::clone(core))),
         ])
     }
 }

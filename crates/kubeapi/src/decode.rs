@@ -1,12 +1,15 @@
 //! Bodies into objects: read, compared with the schema, filled in.
 
+use crate::environment::seconds;
 use crate::negotiate::Input;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Subject};
 use crate::request::Validation;
 use crate::resource::{Resource, split_api_version};
 use crate::strategy;
+use apimachinery::invalid::FieldError;
 use apimachinery::schema::{self, Kind, Schema};
 use apimachinery::{builtin, protobuf, strict};
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// The body of a create or an update, as an object of `resource`. What is wrong but tolerable becomes a warning.
@@ -18,23 +21,28 @@ pub(crate) fn object(
     warnings: &mut Vec<String>,
 ) -> Result<Value, Refusal> {
     let kind = &resource.names.kind;
+    let text = String::from_utf8_lossy(body);
     let unreadable = |why: String| {
-        let start: String = String::from_utf8_lossy(body).chars().take(30).collect();
-        let more = if body.len() > 30 { " ..." } else { "" };
+        let start: String = text.chars().take(30).collect();
+        let more = if text.chars().count() > 30 { " ..." } else { "" };
         Refusal::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {why} ({start}{more})"
         ))
     };
+    let not_json = |why: String| unreadable(format!("couldn't get version/kind; json parse error: {why}"));
     let (mut object, duplicates) = match input {
-        Input::Json => strict::parse(body)
-            .map_err(|error| unreadable(format!("couldn't get version/kind; json parse error: {error}")))?,
+        Input::Json => strict::parse(body).map_err(|error| not_json(error.to_string()))?,
         Input::Yaml => strict::parse_yaml(body).map_err(|error| unreadable(error.to_string()))?,
         Input::Protobuf => {
             (protobuf::decode(body).map_err(|error| unreadable(error.to_string()))?, Vec::new())
         }
     };
     if !object.is_object() {
-        return Err(unreadable("couldn't get version/kind; json parse error: json: cannot unmarshal value into Go value of type struct".to_owned()));
+        let why = "json: cannot unmarshal a value into Go value of type struct { APIVersion string; Kind string }";
+        return Err(not_json(why.to_owned()));
+    }
+    if resource.custom.is_some() && object["kind"].as_str().unwrap_or_default().is_empty() {
+        return Err(unreadable(format!("Object 'Kind' is missing in '{text}'")));
     }
     check_type(resource, &mut object)?;
     let wrong_type = |why: String| {
@@ -42,7 +50,7 @@ pub(crate) fn object(
         Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
     };
     check_shape(resource, &object).map_err(wrong_type)?;
-    let mut problems: Vec<String> = duplicates;
+    let mut problems: Vec<String> = duplicates.iter().map(|path| duplicate(path)).collect();
     problems.extend(complete(resource, &mut object));
     match validation {
         Validation::Ignore => {}
@@ -55,17 +63,23 @@ pub(crate) fn object(
     Ok(object)
 }
 
+/// A field that is there twice. The reader of YAML tells the place in its own words.
+pub(crate) fn duplicate(path: &str) -> String {
+    if path.contains(' ') { path.to_owned() } else { format!("duplicate field {path:?}") }
+}
+
 /// Drops what the schema does not know, and says what that was; fills in what was not said.
 pub(crate) fn complete(resource: &Resource, object: &mut Value) -> Vec<String> {
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(serde_json::Map::new());
     }
-    let unknown = schema::prune(object, &resource.schema);
+    let mut unknown = schema::prune(object, &resource.schema);
+    // Metadata is the same for all kinds, and no kind's business.
+    let metadata = schema::prune(&mut object["metadata"], builtin::object_meta());
+    unknown.extend(metadata.into_iter().map(|path| format!("metadata.{path}")));
+    unknown.sort();
     fill(resource, object);
-    unknown
-        .into_iter()
-        .map(|path| if path.starts_with("unknown field") { path } else { format!("unknown field {path:?}") })
-        .collect()
+    unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
 }
 
 /// Fills in what was not said.
@@ -74,6 +88,7 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) {
         schema::default(object, &resource.schema);
         return;
     }
+    times(object, &resource.schema, "");
     builtin::normalize(object, &resource.schema);
     schema::default(object, &resource.schema);
     strategy::default(resource, object);
@@ -86,20 +101,60 @@ pub(crate) fn tidy(resource: &Resource, object: &mut Value) {
     }
 }
 
+/// Fields whose times have fractions; all others are in whole seconds.
+const FINE_TIMES: [&str; 4] = ["renewTime", "acquireTime", "eventTime", "lastObservedTime"];
+
+/// Writes all times in one form: UTC, in seconds or microseconds.
+fn times(value: &mut Value, schema: &Schema, name: &str) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if let Some(schema) = schema.field(name) {
+                    times(field, schema, name);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.items.as_deref() {
+                items.iter_mut().for_each(|item| times(item, schema, name));
+            }
+        }
+        Value::String(text) if is_time(schema) => {
+            if let Ok(time) = text.parse::<Timestamp>() {
+                *text = if FINE_TIMES.contains(&name) { format!("{time:.6}") } else { seconds(time) };
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_time(schema: &Schema) -> bool {
+    schema.limits.format.as_deref() == Some("date-time")
+}
+
 /// The type that the body says must be the resource's; what it does not say it gets.
 fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
     let own = resource.api_version();
+    let want = &resource.names.kind;
     let said = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (said("apiVersion"), said("kind"));
-    if !kind.is_empty()
-        && kind != resource.names.kind
-        && (api_version.is_empty() || resource.custom.is_none())
-    {
+    if resource.custom.is_none() {
         let (_, version) = split_api_version(&api_version);
-        let want = &resource.names.kind;
-        return Err(Refusal::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {want}: no kind {kind:?} is registered for {want}"
-        )));
+        let handled = |why: String| {
+            let said = if kind.is_empty() { want } else { &kind };
+            Refusal::bad_request(format!("{said} in version {version:?} cannot be handled as a {want}: {why}"))
+        };
+        if !api_version.is_empty() && api_version != own && (kind.is_empty() || kind == *want) {
+            let why = format!("no kind {want:?} is registered for version {api_version:?} in scheme \"atoll\"");
+            return Err(handled(why));
+        }
+        if !kind.is_empty() && kind != *want {
+            return Err(handled(format!("no kind {kind:?} is registered for {want}")));
+        }
+    } else if api_version == own && kind != *want {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let error = FieldError::invalid("kind", kind.as_str(), format!("must be {want}"));
+        return Err(Refusal::invalid(Subject { group: &resource.group, name: &kind }, name, &[error]));
     }
     if !api_version.is_empty() && api_version != own {
         return Err(Refusal::bad_request(format!(
@@ -107,78 +162,94 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
         )));
     }
     object["apiVersion"] = own.into();
-    object["kind"] = resource.names.kind.as_str().into();
+    object["kind"] = want.as_str().into();
     Ok(())
 }
 
 /// A body of a built-in kind must fit its structure; a custom resource's schema is asked later.
 pub(crate) fn check_shape(resource: &Resource, object: &Value) -> Result<(), String> {
     let misfit = if resource.custom.is_some() {
-        resource
-            .schema
-            .properties
-            .get("metadata")
-            .and_then(|schema| misfit(&object["metadata"], schema, &mut "metadata".to_owned()))
+        misfit(&object["metadata"], builtin::object_meta(), &mut "metadata".to_owned())
     } else {
         misfit(object, &resource.schema, &mut String::new())
     };
-    misfit.map_or(Ok(()), |(path, got, want)| {
-        Err(format!(
-            "json: cannot unmarshal {got} into Go struct field {}.{path} of type {want}",
-            resource.names.kind
-        ))
-    })
+    match misfit {
+        None => Ok(()),
+        Some(Misfit::Type { path, got, want }) => {
+            let kind = &resource.names.kind;
+            Err(format!("json: cannot unmarshal {got} into Go struct field {kind}.{path} of type {want}"))
+        }
+        Some(Misfit::Time(text)) => {
+            let quoted = apimachinery::invalid::quoted(&text);
+            let layout = "2006-01-02T15:04:05Z07:00";
+            Err(format!("parsing time {quoted} as \"{layout}\": cannot parse {quoted} as \"2006\""))
+        }
+    }
 }
 
-/// The first field that has another type than its schema says: its path, what it is, what it should be.
-fn misfit(value: &Value, schema: &Schema, path: &mut String) -> Option<(String, &'static str, &'static str)> {
+/// A value that does not fit its place.
+enum Misfit {
+    Type { path: String, got: String, want: &'static str },
+    Time(String),
+}
+
+/// The first value that has another type than its schema says.
+fn misfit(value: &Value, schema: &Schema, path: &mut String) -> Option<Misfit> {
     let got = match value {
         Value::Null => return None,
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Number(number) => format!("number {number}"),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) => "object".to_owned(),
     };
+    let long = schema.limits.format.as_deref() == Some("int64");
     let want = match (schema.kind, value) {
         (Kind::Any, _)
         | (Kind::Object, Value::Object(_))
         | (Kind::Array, Value::Array(_))
-        | (Kind::String, Value::String(_))
         | (Kind::Number, Value::Number(_))
         | (Kind::Boolean, Value::Bool(_))
         | (Kind::IntOrString, Value::Number(_) | Value::String(_)) => None,
-        (Kind::Integer, Value::Number(number)) if number.is_i64() || number.is_u64() => None,
+        (Kind::String, Value::String(text)) => {
+            if is_time(schema) && !text.is_empty() && text.parse::<Timestamp>().is_err() {
+                return Some(Misfit::Time(text.clone()));
+            }
+            None
+        }
+        // A quantity may be written as a number.
+        (Kind::String, Value::Number(_)) if schema.limits.format.as_deref() == Some("quantity") => None,
+        (Kind::Integer, Value::Number(number)) => {
+            let fits = number.as_i64().is_some_and(|number| long || i32::try_from(number).is_ok());
+            (!fits).then_some(if long { "int64" } else { "int32" })
+        }
         (Kind::Object, _) => Some("map[string]interface {}"),
         (Kind::Array, _) => Some("[]interface {}"),
         (Kind::String, _) => Some("string"),
-        (Kind::Integer, _) => {
-            Some(if schema.limits.format.as_deref() == Some("int64") { "int64" } else { "int32" })
-        }
+        (Kind::Integer, _) => Some(if long { "int64" } else { "int32" }),
         (Kind::Number, _) => Some("float64"),
         (Kind::Boolean, _) => Some("bool"),
         (Kind::IntOrString, _) => Some("intstr.IntOrString"),
     };
     if let Some(want) = want {
-        return Some((path.clone(), got, want));
+        let got = if want.starts_with("int") { got } else { got.split(' ').next().unwrap_or_default().to_owned() };
+        return Some(Misfit::Type { path: path.clone(), got, want });
     }
     let length = path.len();
     match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                let Some(schema) = schema.field(name) else { continue };
+        Value::Object(fields) => fields.iter().find_map(|(name, field)| {
+            let inner = schema.field(name)?;
+            // The keys of a map are not told, its field is.
+            if schema.properties.contains_key(name) {
                 if !path.is_empty() {
                     path.push('.');
                 }
                 path.push_str(name);
-                let found = misfit(field, schema, path);
-                path.truncate(length);
-                if found.is_some() {
-                    return found;
-                }
             }
-            None
-        }
+            let found = misfit(field, inner, path);
+            path.truncate(length);
+            found
+        }),
         Value::Array(items) => {
             let schema = schema.items.as_deref()?;
             items.iter().find_map(|item| misfit(item, schema, path))

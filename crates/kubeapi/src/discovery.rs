@@ -81,9 +81,15 @@ fn kind_of(resource: &Resource, subresource: &Subresource) -> (String, String, S
         Subresource::Token => {
             ("authentication.k8s.io".to_owned(), "v1".to_owned(), "TokenRequest".to_owned())
         }
-        Subresource::Status | Subresource::Finalize => {
-            (resource.group.clone(), resource.version.clone(), resource.names.kind.clone())
-        }
+        Subresource::Status | Subresource::Finalize => own_kind(resource),
+    }
+}
+
+/// The type of a resource. Built-in ones leave out the group and version that they are listed under.
+fn own_kind(resource: &Resource) -> (String, String, String) {
+    match resource.custom {
+        Some(_) => (resource.group.clone(), resource.version.clone(), resource.names.kind.clone()),
+        None => (String::new(), String::new(), resource.names.kind.clone()),
     }
 }
 
@@ -108,7 +114,7 @@ fn resources(group: &str, version: &Version) -> Value {
                 "name": format!("{}/{}", names.plural, subresource.name()), "singularName": "",
                 "namespaced": resource.namespaced, "kind": kind, "verbs": verbs(subresource),
             });
-            if group != resource.group {
+            if !group.is_empty() && group != resource.group {
                 entry["group"] = group.into();
                 entry["version"] = version.into();
             }
@@ -171,7 +177,7 @@ fn described(version: &Version) -> Value {
             let names = &resource.names;
             let mut entry = json!({
                 "resource": names.plural,
-                "responseKind": kind((resource.group.clone(), resource.version.clone(), names.kind.clone())),
+                "responseKind": kind(own_kind(resource)),
                 "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
                 "singularResource": names.singular,
                 "verbs": resource.verbs,

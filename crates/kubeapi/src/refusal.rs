@@ -154,7 +154,8 @@ impl Refusal {
     }
 
     /// A patch that can't be applied to this object.
-    pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
+    pub(crate) fn unprocessable() -> Self {
+        let message = "the server rejected our request due to an error in our request";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with_empty_details()
     }
 
@@ -213,11 +214,6 @@ impl Refusal {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(subject, "")
     }
 
-    /// The resource has the verb, but not now.
-    pub(crate) fn not_allowed(subject: Subject<'_>, why: &str) -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", why).about(subject, "")
-    }
-
     /// The method is not for this.
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
@@ -231,6 +227,19 @@ impl Refusal {
             accepted.join(", ")
         );
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    /// A patch of a type that is not read here, of a built-in kind.
+    pub(crate) fn unsupported_patch() -> Self {
+        let message = "415: Unsupported Media Type";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message).with_empty_details()
+    }
+
+    /// The client accepts nothing that a built-in kind can be written in.
+    pub(crate) fn no_representation() -> Self {
+        const WHY: &str = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+            application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", WHY).with_empty_details()
     }
 
     /// The client accepts nothing that can be written.
@@ -275,13 +284,6 @@ impl Refusal {
         Self::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
     }
 
-    /// Too much at once.
-    pub(crate) fn too_many(message: &str) -> Self {
-        let mut refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
-        refusal.0.details.insert("retryAfterSeconds".to_owned(), 1.into());
-        refusal
-    }
-
     /// Nothing can be done at this time.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
@@ -302,11 +304,6 @@ impl Refusal {
     /// The HTTP status.
     pub(crate) fn code(&self) -> StatusCode {
         self.0.code
-    }
-
-    /// The machine-readable reason.
-    pub(crate) fn reason(&self) -> &'static str {
-        self.0.reason
     }
 
     /// The `Status` object.

@@ -100,8 +100,6 @@ impl Subresource {
 /// What only custom resources have.
 #[derive(Debug)]
 pub(crate) struct Custom {
-    /// The CRD's name.
-    pub(crate) definition: String,
     /// Field paths that a field selector may name, without the first dot.
     pub(crate) selectable: Vec<String>,
     /// `additionalPrinterColumns`, as in the CRD.
@@ -114,6 +112,8 @@ pub(crate) struct Custom {
     pub(crate) since: u64,
     /// The schema as the CRD has it, for `/openapi`.
     pub(crate) document: Value,
+    /// The schema of the version that objects are kept in.
+    pub(crate) stored_schema: Arc<Schema>,
     /// The schema's rules in CEL.
     pub(crate) rules: Rules,
 }

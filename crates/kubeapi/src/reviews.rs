@@ -7,6 +7,7 @@ use crate::negotiate::Input;
 use crate::rbac::{Attributes, Decision, Target};
 use crate::refusal::Refusal;
 use crate::request::WriteOptions;
+use crate::resource::split_api_version;
 use crate::store::Key;
 use crate::strategy::strings;
 use crate::verbs::Ask;
@@ -34,7 +35,12 @@ pub(crate) fn answer(ask: &Ask<'_>) -> Result<Answer, Refusal> {
     let spec = review["spec"].clone();
     match ask.resource.names.kind.as_str() {
         "SelfSubjectReview" => review["status"] = json!({"userInfo": info(ask.user)}),
-        "TokenReview" => review["status"] = token_status(ask, &spec),
+        "TokenReview" => {
+            if spec["token"].as_str().unwrap_or_default().is_empty() {
+                return Err(Refusal::bad_request("token is required for TokenReview in authentication"));
+            }
+            review["status"] = token_status(ask, &spec);
+        }
         "SelfSubjectAccessReview" => review["status"] = access(ask, ask.user, &spec, &review)?,
         "SelfSubjectRulesReview" => review["status"] = rules(ask, &spec)?,
         _ => {
@@ -239,7 +245,8 @@ fn bound(ask: &Ask<'_>, reference: &Value) -> Result<Option<Bound>, Refusal> {
         "Pod" => "pods",
         "Secret" => "secrets",
         other => {
-            let why = format!("cannot bind token for serviceaccount to object type {other}");
+            let (group, version) = split_api_version(reference["apiVersion"].as_str().unwrap_or_default());
+            let why = format!("cannot bind token to object of type {group}/{version}, Kind={other}");
             return Err(Refusal::bad_request(why));
         }
     };

@@ -6,8 +6,10 @@ mod defaults;
 mod definition;
 mod field;
 mod pod;
+mod records;
 mod secret;
 mod service;
+mod workload;
 
 pub(crate) use field::{at, at_mut, strings};
 pub(crate) use service::{is_headless, needs_address, needs_node_ports};
@@ -125,7 +127,6 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
             }
         }
         Special::Pod => pod::prepare_create(object),
-        Special::Secret => secret::merge_plain(object),
         Special::Definition => definition::prepare_create(object),
         Special::Service => object["status"] = json!({"loadBalancer": {}}),
         Special::None
@@ -133,7 +134,8 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
         | Special::Event
         | Special::Job
         | Special::Policy
-        | Special::Rbac => {}
+        | Special::Rbac
+        | Special::Secret => {}
     }
     if object["kind"] == "PersistentVolumeClaim" || object["kind"] == "PersistentVolume" {
         object["status"] = json!({"phase": "Pending"});
@@ -171,7 +173,6 @@ pub(crate) fn prepare_update(resource: &Resource, by: Option<&Subresource>, new:
     match resource.habits.special {
         Special::Namespace => keep(new, old, "spec"),
         Special::Secret => {
-            secret::merge_plain(new);
             if new["type"].as_str().unwrap_or_default().is_empty() {
                 keep(new, old, "type");
             }
@@ -281,36 +282,28 @@ fn special(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fiel
         Special::Secret => secret::validate(object, old),
         Special::Definition => definition::validate(object, old),
         Special::Service => service::validate(object, old),
-        Special::Rbac => rbac(object, old),
+        Special::Rbac => records::rbac(object, old, resource.namespaced),
         Special::Policy => match apimachinery::admission::Policy::compile(object) {
             Ok(_) => Vec::new(),
             Err(errors) => errors,
         },
-        Special::None | Special::Event | Special::Job | Special::Namespace | Special::Pod => {
-            selector_is_kept(resource, object, old)
-        }
+        Special::Event => records::event(&resource.group, object, old),
+        Special::Job | Special::Pod => workload::validate(&resource.names.kind, object, old),
+        Special::Namespace => Vec::new(),
+        Special::None => plain(resource, object, old),
     }
 }
 
-/// What a binding is for can't be changed: it would be another binding.
-fn rbac(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let Some(old) = old.filter(|_| object.get("roleRef").is_some()) else { return Vec::new() };
-    if object["roleRef"] == old["roleRef"] {
-        return Vec::new();
+/// Kinds with a few rules and no habits of their own.
+fn plain(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    match (resource.group.as_str(), resource.names.kind.as_str()) {
+        ("apps" | "batch", kind) | ("", kind @ "ReplicationController") => workload::validate(kind, object, old),
+        ("coordination.k8s.io", "Lease") => records::lease(object),
+        ("discovery.k8s.io", "EndpointSlice") => records::endpoint_slice(object, old),
+        ("scheduling.k8s.io", "PriorityClass") => records::priority_class(object, old),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => records::policy_binding(object),
+        _ => Vec::new(),
     }
-    vec![FieldError::invalid("roleRef", object["roleRef"].clone(), "cannot change roleRef")]
-}
-
-/// Which pods a workload has can't be changed.
-fn selector_is_kept(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let Some(old) = old.filter(|_| resource.group == "apps" && resource.names.kind != "ControllerRevision")
-    else {
-        return Vec::new();
-    };
-    if object["spec"]["selector"] == old["spec"]["selector"] {
-        return Vec::new();
-    }
-    vec![FieldError::invalid("spec.selector", object["spec"]["selector"].clone(), "field is immutable")]
 }
 
 fn keep(new: &mut Value, old: &Value, field: &str) {

@@ -62,7 +62,9 @@ impl<'a> Ask<'a> {
         subresource: Option<Subresource>,
         body: Bytes,
     ) -> Result<Self, Refusal> {
-        let output = negotiate::output(&parts.headers)?;
+        let output = negotiate::output(&parts.headers).map_err(|refusal| {
+            if resource.custom.is_some() { refusal } else { Refusal::no_representation() }
+        })?;
         let warnings = resource.custom.as_ref().and_then(|custom| custom.deprecation.clone());
         let warnings = Mutex::new(warnings.into_iter().collect());
         Ok(Self { core, parts, user, call, target, resource, subresource, body, output, warnings })

@@ -35,9 +35,10 @@ fn show(resource: &Resource, revision: u64, value: &mut Value) {
     }
     value["apiVersion"] = resource.api_version().into();
     value["kind"] = resource.names.kind.as_str().into();
-    if resource.custom.as_ref().is_some_and(|custom| revision <= custom.since) {
-        schema::prune(value, &resource.schema);
-        schema::default(value, &resource.schema);
+    if let Some(custom) = resource.custom.as_ref().filter(|custom| revision <= custom.since) {
+        // Whatever version is asked for, the stored one's schema holds.
+        schema::prune(value, &custom.stored_schema);
+        schema::default(value, &custom.stored_schema);
     }
 }
 
@@ -47,8 +48,12 @@ pub(crate) fn stored(resource: &Resource, object: &Value) -> Value {
     if is_new_event(resource) {
         rename(&mut value, true);
     }
-    value["apiVersion"] =
-        crate::resource::api_version(&resource.stored.group, &resource.stored.version).into();
+    value["apiVersion"] = crate::resource::api_version(&resource.stored.group, &resource.stored.version).into();
+    if let Some(custom) = resource.custom.as_ref().filter(|_| resource.version != resource.stored.version) {
+        // What the stored version does not know is lost.
+        schema::prune(&mut value, &custom.stored_schema);
+        schema::default(&mut value, &custom.stored_schema);
+    }
     value
 }
 

@@ -19,6 +19,13 @@ enum What {
         /// The file to write.
         file: PathBuf,
     },
+    /// What the server answers to the cases in the `.yaml` files of a folder; written beside them.
+    Answers {
+        #[command(flatten)]
+        named: Named,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// How built-in kinds are encoded in protobuf; needs no lab, only the sources that it was built from.
     Protobuf {
         /// The file to write.
@@ -35,6 +42,15 @@ impl Facts {
                 let facts = lab::facts::openapi::collect(&client, &lab.layout().dir().join("facts")).await?;
                 std::fs::write(&file, facts)?;
                 println!("{}", file.display());
+            }
+            What::Answers { named, folder } => {
+                let client = super::running(&named.name)?.member(1).client().await?;
+                for cases in lab::facts::answers::cases(&folder)? {
+                    let answers = lab::facts::answers::play(&client, &cases).await?;
+                    let file = cases.with_extension("json");
+                    std::fs::write(&file, serde_json::to_string_pretty(&answers)? + "\n")?;
+                    println!("{}: {} answers", file.display(), answers.len());
+                }
             }
             What::Protobuf { file } => {
                 let work = lab::cache_root().join("facts");

@@ -63,6 +63,12 @@ fn some((at, decision): (usize, Option<Decision>)) -> Option<(usize, Decision)> 
     decision.map(|decision| (at, decision))
 }
 
+/// Does this binding put its policy into force for this request? Decide before fetching parameters.
+#[must_use]
+pub fn binds(binding: &Value, request: &Request<'_>) -> bool {
+    matching::matches(binding.pointer("/spec/matchResources").unwrap_or(&Value::Null), request)
+}
+
 /// What is said when `paramRef` found nothing: with `parameterNotFoundAction: Deny` the request is refused.
 #[must_use]
 pub fn params_missing(policy: &Policy, binding: &Value) -> Outcome {
@@ -130,6 +136,10 @@ impl<'a> Asked<'a> {
     }
 
     fn value(&mut self, source: &'a Source) -> Result<Cel, String> {
+        self.bare(source).map_err(|why| format!("expression '{}' resulted in error: {why}", source.text))
+    }
+
+    fn bare(&mut self, source: &'a Source) -> Result<Cel, String> {
         let needed = cel::fields_of(&source.expression, "variables");
         for name in &needed {
             self.work_out(name);
@@ -140,14 +150,13 @@ impl<'a> Asked<'a> {
         let mut variables = self.given.clone();
         variables.push(("variables", Cel::Map(Map { map: Arc::new(known.collect::<HashMap<_, _>>()) })));
         source.expression.value(&variables).map_err(|why| {
-            let broken = needed
-                .iter()
-                .find_map(|name| Some((name, self.worked_out.get(name.as_str())?.as_ref().err()?)));
-            let why = match broken {
+            let failed = |name: &String| {
+                Some((name.clone(), self.worked_out.get(name.as_str())?.as_ref().err()?.clone()))
+            };
+            match needed.iter().find_map(failed) {
                 Some((name, inner)) => format!("composited variable \"{name}\" fails to evaluate: {inner}"),
                 None => why,
-            };
-            format!("expression '{}' resulted in error: {why}", source.text)
+            }
         })
     }
 
@@ -161,7 +170,7 @@ impl<'a> Asked<'a> {
         // A variable that needs itself finds this.
         let itself = Err("it depends on itself".to_owned());
         self.worked_out.insert(known, itself);
-        let value = self.value(source);
+        let value = self.bare(source);
         self.worked_out.insert(known, value);
     }
 

@@ -57,3 +57,34 @@ fn each<'s>(
         path.pop();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::parse;
+    use serde_json::{Value, json};
+
+    fn reconciled(fields: &Value, schema: &Value) -> Value {
+        let schema = parse(&json!({ "type": "object", "properties": { "spec": schema } })).unwrap();
+        reconcile(&Set::decode(fields).unwrap(), Type::of_object(&schema)).encode()
+    }
+
+    #[test]
+    fn what_became_atomic_is_owned_as_a_whole() {
+        let parts = json!({ "f:spec": { "f:a": { "f:x": {} }, "f:b": { ".": {}, "k:{\"n\":1}": { ".": {}, "f:n": {} } }, "f:c": {} } });
+        let schema = |kind: &str| {
+            json!({ "type": "object", "properties": {
+                "a": { "type": "object", "x-kubernetes-map-type": kind, "properties": { "x": { "type": "string" } } },
+                "b": { "type": "array", "x-kubernetes-list-type": if kind == "atomic" { "atomic" } else { "map" },
+                       "x-kubernetes-list-map-keys": ["n"], "items": { "type": "object", "properties": { "n": { "type": "integer" } } } },
+                "c": { "type": "string" },
+            } })
+        };
+        assert_eq!(reconciled(&parts, &schema("granular")), parts);
+        let whole = json!({ "f:spec": { "f:a": {}, "f:b": {}, "f:c": {} } });
+        assert_eq!(reconciled(&parts, &schema("atomic")), whole);
+        assert_eq!(reconciled(&whole, &schema("atomic")), whole);
+        // The other way round nothing is known of the parts.
+        assert_eq!(reconciled(&whole, &schema("granular")), whole);
+    }
+}

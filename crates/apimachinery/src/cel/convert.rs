@@ -1,12 +1,13 @@
 //! Values of the API as CEL sees them.
 
+use super::Expression;
 use crate::schema::{Kind, Schema};
 use base64::Engine;
 use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A value whose schema says what its strings and numbers are.
 pub(crate) fn typed(value: &Value, schema: &Schema) -> Cel {
@@ -64,19 +65,22 @@ fn formatted(text: &str, schema: &Schema) -> Cel {
             bytes.map_or_else(|_| string(), |bytes| Cel::Bytes(Arc::new(bytes)))
         }
         // CEL's own functions make these: its types of time are not ours to name.
-        Some("date-time" | "datetime") => made("timestamp(text)", text).unwrap_or_else(string),
-        Some("date") => made("timestamp(text)", &format!("{text}T00:00:00Z")).unwrap_or_else(string),
+        Some("date-time" | "datetime") => made(&TIMESTAMP, text).unwrap_or_else(string),
+        Some("date") => made(&TIMESTAMP, &format!("{text}T00:00:00Z")).unwrap_or_else(string),
         Some("duration") => crate::duration::parse(text)
-            .and_then(|nanos| made("duration(text)", &format!("{nanos}ns")))
+            .and_then(|nanos| made(&DURATION, &format!("{nanos}ns")))
             .unwrap_or_else(string),
         _ => string(),
     }
 }
 
-fn made(source: &str, text: &str) -> Option<Cel> {
-    let expression = super::Expression::compile(source).ok()?;
-    expression.value(&[("text", Cel::String(Arc::new(text.to_owned())))]).ok()
+fn made(function: &LazyLock<Option<Expression>>, text: &str) -> Option<Cel> {
+    function.as_ref()?.value(&[("text", Cel::String(Arc::new(text.to_owned())))]).ok()
 }
+
+static TIMESTAMP: LazyLock<Option<Expression>> =
+    LazyLock::new(|| Expression::compile("timestamp(text)").ok());
+static DURATION: LazyLock<Option<Expression>> = LazyLock::new(|| Expression::compile("duration(text)").ok());
 
 /// A field's name as an identifier: what can't stand in one is spelled out.
 pub(crate) fn escaped(name: &str) -> String {

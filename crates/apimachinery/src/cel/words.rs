@@ -8,7 +8,8 @@ pub(super) fn of_parsing(source: &str, errors: &ParseErrors) -> String {
         let (line, column) = (error.pos.0.max(1), error.pos.1.max(1));
         let text = source.lines().nth(usize::try_from(line - 1).unwrap_or_default()).unwrap_or_default();
         let dots = ".".repeat(usize::try_from(column - 1).unwrap_or_default());
-        format!("ERROR: <input>:{line}:{column}: Syntax error: {}\n | {text}\n | {dots}^", error.msg)
+        let said = error.msg.strip_prefix("Syntax error: ").unwrap_or(&error.msg);
+        format!("ERROR: <input>:{line}:{column}: Syntax error: {said}\n | {text}\n | {dots}^")
     };
     errors.errors.iter().map(one).collect::<Vec<_>>().join("\n")
 }
@@ -34,6 +35,11 @@ pub(super) fn of_running(error: &ExecutionError) -> String {
         },
         ExecutionError::UndeclaredReference(name) => {
             format!("undeclared reference to '{name}' (in container '')")
+        }
+        ExecutionError::FunctionError { function, message }
+            if matches!(function.as_str(), "int" | "uint" | "double") && message.contains("parse error") =>
+        {
+            format!("type conversion error from 'string' to '{function}'")
         }
         ExecutionError::FunctionError { message, .. } => message.clone(),
         other => other.to_string(),

@@ -3,8 +3,10 @@
 use super::PatchError;
 use serde_json::{Map, Value};
 
-/// More operations than this are refused.
+/// More operations than this a server refuses.
 pub const MOST_OPERATIONS: usize = 10_000;
+/// What `copy` operations may add together, in bytes: a few of them could otherwise double an object many times.
+const MOST_COPIED: usize = 3 << 20;
 
 /// Carries out a list of operations, all or none.
 ///
@@ -19,16 +21,17 @@ pub fn json(object: &Value, patch: &Value) -> Result<Value, PatchError> {
         )));
     };
     let mut patched = object.clone();
+    let mut copied = 0;
     for operation in operations {
         let Value::Object(operation) = operation else {
             return Err(malformed("a JSON patch is a list of objects"));
         };
-        carry_out(&mut patched, operation).map_err(PatchError::Unprocessable)?;
+        carry_out(&mut patched, operation, &mut copied).map_err(PatchError::Unprocessable)?;
     }
     Ok(patched)
 }
 
-fn carry_out(document: &mut Value, operation: &Map<String, Value>) -> Result<(), String> {
+fn carry_out(document: &mut Value, operation: &Map<String, Value>, copied: &mut usize) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     let path = text("path").ok_or_else(|| format!("{kind} operation failed to decode path: missing value"));
@@ -43,8 +46,12 @@ fn carry_out(document: &mut Value, operation: &Map<String, Value>) -> Result<(),
             add(document, path?, moved)
         }
         "copy" => {
-            let copied = find(document, from?)?.cloned().unwrap_or_default();
-            add(document, path?, copied)
+            let copy = find(document, from?)?.cloned().unwrap_or_default();
+            *copied += copy.to_string().len();
+            if *copied > MOST_COPIED {
+                return Err(format!("the copies would add {copied} bytes, more than {MOST_COPIED}"));
+            }
+            add(document, path?, copy)
         }
         "test" => {
             let path = path?;
@@ -170,5 +177,21 @@ fn json_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn copies_cannot_grow_an_object_without_end() {
+        let object = json!({ "list": ["x".repeat(1000)] });
+        let copies =
+            |from: &str, count| json!(vec![json!({ "op": "copy", "from": from, "path": "/list/-" }); count]);
+        assert!(json(&object, &copies("/list/0", 40)).is_ok());
+        // Each doubles the list.
+        assert!(matches!(json(&object, &copies("/list", 40)), Err(PatchError::Unprocessable(_))));
     }
 }

@@ -3,7 +3,7 @@
 use super::Schema;
 use serde_json::Value;
 
-/// Gives every absent field its default, and replaces `null` where the schema does not allow it.
+/// Gives every absent field its default, and replaces or drops `null` where the schema does not allow it.
 pub fn default(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(fields) => {
@@ -14,6 +14,11 @@ pub fn default(value: &mut Value, schema: &Schema) {
                     fields.insert(name.clone(), filler.clone());
                 }
             }
+            // Null says nothing where it may not stand and nothing replaces it.
+            fields.retain(|name, field| {
+                let inner = schema.field(name);
+                !(field.is_null() && inner.is_some_and(|inner| !inner.nullable && inner.default.is_none()))
+            });
             for (name, field) in fields.iter_mut() {
                 let Some(inner) = schema.field(name) else { continue };
                 if field.is_null()

@@ -2,6 +2,7 @@
 
 use super::{Encoding, Kind, Limits, ListKind, PatchStrategy, Rule, Schema};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A schema that can't be used, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +49,7 @@ fn node(document: &Value, path: &mut String) -> Result<Schema, Unstructural> {
         listed.map(|(at, branch)| within(path, &format!("{name}[{at}]"), |path| node(branch, path))).collect()
     };
     let (all_of, any_of, one_of) = (branches("allOf")?, branches("anyOf")?, branches("oneOf")?);
-    let mut properties = std::collections::BTreeMap::new();
+    let mut properties = BTreeMap::new();
     for (name, property) in keywords.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let property = within(path, &format!("properties[{name}]"), |path| node(property, path))?;
         properties.insert(name.clone(), property);
@@ -61,7 +62,7 @@ fn node(document: &Value, path: &mut String) -> Result<Schema, Unstructural> {
             path,
         )?,
         nullable: flag("nullable"),
-        properties,
+        properties: properties.into(),
         additional,
         items,
         required: names("required"),
@@ -80,7 +81,7 @@ fn node(document: &Value, path: &mut String) -> Result<Schema, Unstructural> {
             retain_keys: strategies.split(',').any(|strategy| strategy == "retainKeys"),
             merge_key: text("x-kubernetes-patch-merge-key"),
         },
-        encoding: encoding(text("x-go").as_deref(), text("type").or(text("format")).as_deref()),
+        encoding: Encoding::AsGiven,
         rules: keywords
             .get("x-kubernetes-validations")
             .and_then(Value::as_array)
@@ -129,24 +130,6 @@ fn kind(named: Option<&str>, int_or_string: bool, path: &str) -> Result<Kind, Un
             return Err(Unstructural { path: path.to_owned(), problem: format!("no such type: {other:?}") });
         }
     })
-}
-
-/// What `x-go` in the facts about built-in kinds means.
-fn encoding(named: Option<&str>, kind: Option<&str>) -> Encoding {
-    match named {
-        Some("nil") => Encoding::Nullable,
-        Some("omit") => Encoding::OmitEmpty,
-        Some("null") => Encoding::Always(Value::Null),
-        Some("zero") => Encoding::Always(match kind {
-            Some("string") => Value::from(""),
-            Some("quantity") => Value::from("0"),
-            Some("boolean") => Value::from(false),
-            Some("object") => Value::Object(serde_json::Map::new()),
-            // A number, or what may be one.
-            _ => Value::from(0),
-        }),
-        _ => Encoding::AsGiven,
-    }
 }
 
 fn rule(document: &Value) -> Rule {

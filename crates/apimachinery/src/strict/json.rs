@@ -199,7 +199,13 @@ impl Reader<'_> {
         if let Ok(whole) = text.parse::<i64>() {
             return Ok(whole.into());
         }
-        // What no i64 holds is a float, as it is for the server.
+        // What no i64 holds is a float, as it is for the server; and a whole float is written as an integer again.
+        #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
+        if let Some(whole) =
+            text.parse::<f64>().ok().filter(|float| float.fract() == 0.0 && float.abs() < 9e15)
+        {
+            return Ok((whole as i64).into());
+        }
         let float = text.parse::<f64>().ok().filter(|float| float.is_finite()).and_then(Number::from_f64);
         float.map(Value::Number).ok_or_else(|| {
             ParseError::Syntax(format!("json: cannot unmarshal number {text} into Go value of type float64"))

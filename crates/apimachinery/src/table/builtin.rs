@@ -31,7 +31,7 @@ pub(super) fn of(group: &str, kind: &str) -> Option<(&'static str, Row)> {
         ("", "ResourceQuota") => ("Name/n,Request,Limit,Age", config::resource_quota),
         ("coordination.k8s.io", "Lease") => ("Name/n,Holder,Age", config::lease),
         ("scheduling.k8s.io", "PriorityClass") => {
-            ("Name/n,Value/i,Global-Default/b,Age,PreemptionPolicy+", config::priority_class)
+            ("Name/n,Value/i,Global-Default/b,Age,PreemptionPolicy", config::priority_class)
         }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             ("Name/n,Role,Age,Users+,Groups+,ServiceAccounts+", config::role_binding)

@@ -1,4 +1,4 @@
-//! The part of JSONPath that printer columns use: `.a.b`, `['a']`, `[0]`, `[*]`, `[?(@.type=="Ready")]`.
+//! The part of `JSONPath` that printer columns use: `.a.b`, `['a']`, `[0]`, `[*]`, `[?(@.type=="Ready")]`.
 
 use serde_json::Value;
 

@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const JSON: &str = "application/json";
 const NAMESPACE: &str = "scenarios";
-const CLUSTER_SCOPED: [&str; 4] = ["ClusterRole", "Node", "PriorityClass", "Namespace"];
+const CLUSTER_SCOPED: [&str; 4] =
+    ["ClusterRole", "PriorityClass", "StorageClass", "ValidatingAdmissionPolicy"];
 
 /// Plays a file's scenarios and compares them with what was recorded, or records them.
 pub(crate) async fn compare(cluster: &Cluster, file: &str, scenarios: &[Scenario]) -> anyhow::Result<()> {
@@ -31,8 +32,7 @@ pub(crate) async fn compare(cluster: &Cluster, file: &str, scenarios: &[Scenario
     let played: Recorded = played.into_iter().collect::<anyhow::Result<_>>()?;
     ensure!(played.len() == scenarios.len(), "two scenarios of {file} have the same name");
     if std::env::var_os("ATOLL_RECORD").is_some() {
-        let text = serde_json::to_string_pretty(&played)?;
-        std::fs::write(golden(file), format!("{text}\n"))?;
+        std::fs::write(golden(file), written(&played)?)?;
         return Ok(());
     }
     let known = recorded(file);
@@ -47,6 +47,16 @@ pub(crate) async fn compare(cluster: &Cluster, file: &str, scenarios: &[Scenario
         );
     }
     Ok(())
+}
+
+/// One line per outcome, so that a change shows as the lines that changed.
+fn written(played: &Recorded) -> anyhow::Result<String> {
+    let mut scenarios = Vec::new();
+    for (name, outcomes) in played {
+        let outcomes: Vec<_> = outcomes.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+        scenarios.push(format!("{}: [\n{}\n]", json!(name), outcomes.join(",\n")));
+    }
+    Ok(format!("{{\n{}\n}}\n", scenarios.join(",\n")))
 }
 
 /// The facts in the crate are those of this server.
@@ -235,6 +245,11 @@ fn parsed(time: &str) -> Option<u64> {
 
 /// The plural of a kind, as its resource is called.
 fn resource(kind: &str) -> String {
-    let ending = if kind.ends_with('s') { "es" } else { "s" };
-    format!("{}{ending}", kind.to_lowercase())
+    let name = kind.to_lowercase();
+    match name.strip_suffix('y') {
+        _ if name == "endpoints" => name,
+        Some(stem) => format!("{stem}ies"),
+        None if name.ends_with('s') => format!("{name}es"),
+        None => format!("{name}s"),
+    }
 }

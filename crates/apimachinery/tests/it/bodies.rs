@@ -17,7 +17,7 @@ fn numbers_and_strings_are_read_as_the_server_reads_them() {
     let body =
         r#"[1, -0, 1.50, 1e3, 9223372036854775807, 9223372036854775808, "\u00e9\ud83d\ude00\ud800x\/"]"#;
     let (value, _) = strict::parse(body.as_bytes()).unwrap();
-    assert_eq!(value, json!([1, 0, 1.5, 1000.0, i64::MAX, 9_223_372_036_854_775_808_f64, "é😀\u{fffd}x/"]));
+    assert_eq!(value, json!([1, 0, 1.5, 1000, i64::MAX, 9_223_372_036_854_775_808_f64, "é😀\u{fffd}x/"]));
 }
 
 #[test]

@@ -9,6 +9,8 @@ use apimachinery::invalid::status;
 use apimachinery::patch::{PatchError, json, merge, strategic};
 use apimachinery::schema::{self, Schema, parse};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 #[test]
 fn every_scenario_ends_as_on_a_real_server() {
@@ -54,7 +56,7 @@ fn play(scenario: &Scenario, outcomes: &[Outcome]) -> Option<String> {
             return Some(format!(
                 "{:?}, step {at}: {}",
                 scenario.name,
-                difference(&json!(expected), &json!(found), String::new()).unwrap_or_default()
+                difference(&json!(expected), &json!(found), "").unwrap_or_default()
             ));
         }
     }
@@ -87,17 +89,17 @@ fn write(scenario: &Scenario, step: &Step, live: Option<&Value>, now: &str) -> R
         Write::Create(body) => Ok(scenario.body(step, body)),
         Write::Update(patch) => Ok(change(there(), patch)),
         Write::Apply(body) => {
-            let object = apply(live, &scenario.body(step, body), &schema, &by, step.force, now);
-            return finish(object.map_err(|error| refused(&error))?, live, &parts, &resets, &schema);
+            let object = apply(live, &scenario.body(step, body), schema, &by, step.force, now);
+            return finish(object.map_err(|error| refused(&error))?, live, &parts, &resets, schema);
         }
         Write::Json(patch) => json(there(), patch),
         Write::Merge(patch) => Ok(merge(there(), patch)),
-        Write::Strategic(patch) => strategic(there(), patch, &schema),
+        Write::Strategic(patch) => strategic(there(), patch, schema),
     };
     let mut object = patched.map_err(|error| unpatched(&error))?;
-    schema::default(&mut object, &schema);
-    track(live, &mut object, &schema, &by, now);
-    finish(object, live, &parts, &resets, &schema)
+    schema::default(&mut object, schema);
+    track(live, &mut object, schema, &by, now);
+    finish(object, live, &parts, &resets, schema)
 }
 
 /// What happens to an object after its owners are known: defaults, fields that stay as they were, validation.
@@ -153,23 +155,29 @@ fn restore(mut object: Value, live: Option<&Value>, resets: &[String], schema: &
     object
 }
 
-fn schema_of(parts: &KindParts, subresource: Option<&str>) -> (Schema, Vec<String>) {
+fn schema_of(parts: &KindParts, subresource: Option<&str>) -> (&'static Schema, Vec<String>) {
     if let Some(schema) = builtin::schema(&parts.group, &parts.version, &parts.kind) {
-        return (schema.clone(), builtin::resets(&parts.group, &parts.kind, subresource));
+        return (schema, builtin::resets(&parts.group, &parts.kind, subresource));
     }
-    let definition = definition(&parts.kind).expect("a kind is built in or defined");
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).expect("versions");
-    let version =
-        versions.iter().find(|version| version["name"] == json!(parts.version)).expect("the version");
-    let schema = parse(&version["schema"]["openAPIV3Schema"]).expect("a structural schema");
-    let has_status = version.pointer("/subresources/status").is_some();
-    (schema, builtin::custom_resets(has_status, subresource))
+    let key = (parts.kind.clone(), parts.version.clone());
+    let (schema, has_status) = CUSTOM.get(&key).expect("a kind is built in or defined");
+    (schema, builtin::custom_resets(*has_status, subresource))
 }
 
-/// The definition of a custom kind.
-fn definition(kind: &str) -> Option<Value> {
-    definitions().into_iter().find(|found| found.pointer("/spec/names/kind") == Some(&json!(kind)))
-}
+/// Schemas of custom kinds by kind and version, and whether they have the subresource `status`.
+static CUSTOM: LazyLock<BTreeMap<(String, String), (Schema, bool)>> = LazyLock::new(|| {
+    let mut found = BTreeMap::new();
+    for definition in definitions() {
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        for version in definition["spec"]["versions"].as_array().expect("versions") {
+            let schema = parse(&version["schema"]["openAPIV3Schema"]).expect("a structural schema");
+            let has_status = version.pointer("/subresources/status").is_some();
+            let key = (text(&definition["spec"]["names"]["kind"]), text(&version["name"]));
+            found.insert(key, (schema, has_status));
+        }
+    }
+    found
+});
 
 fn refused(error: &ApplyError) -> Outcome {
     let message = error.to_string();
@@ -202,18 +210,18 @@ fn unpatched(error: &PatchError) -> Outcome {
 }
 
 /// Where two values first differ.
-fn difference(expected: &Value, found: &Value, path: String) -> Option<String> {
+fn difference(expected: &Value, found: &Value, path: &str) -> Option<String> {
     match (expected, found) {
         (Value::Object(a), Value::Object(b)) => {
-            let names: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
+            let names: BTreeSet<_> = a.keys().chain(b.keys()).collect();
             names.into_iter().find_map(|name| match (a.get(name), b.get(name)) {
-                (Some(a), Some(b)) => difference(a, b, format!("{path}.{name}")),
+                (Some(a), Some(b)) => difference(a, b, &format!("{path}.{name}")),
                 (Some(a), None) => Some(format!("{path}.{name} is missing: {a}")),
                 (None, b) => Some(format!("{path}.{name} should not be: {}", b.unwrap_or(&Value::Null))),
             })
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            a.iter().zip(b).enumerate().find_map(|(at, (a, b))| difference(a, b, format!("{path}[{at}]")))
+            a.iter().zip(b).enumerate().find_map(|(at, (a, b))| difference(a, b, &format!("{path}[{at}]")))
         }
         (a, b) if a == b => None,
         (a, b) => Some(format!("{path} should be {a} and is {b}")),

@@ -55,7 +55,6 @@ impl Core {
                 // A certificate was checked by the handshake; a token beside it is not needed.
                 _ if certified.is_some() => certified.clone().unwrap_or_else(User::anonymous),
                 Some(token) => self.user_of(token, &[]).ok_or_else(Refusal::unauthorized)?.0,
-                None if headers.contains_key(AUTHORIZATION) => return Err(Refusal::unauthorized()),
                 None => User::anonymous(),
             },
         };

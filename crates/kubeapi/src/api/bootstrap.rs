@@ -22,6 +22,7 @@ impl Core {
             self.ensure(resource, rbac::GROUP, object).await?;
         }
         self.access.changed();
+        self.ensure("services", "", kubernetes_service()).await?;
         // The CRDs of an earlier run are served before the first request is.
         let prefix = Key::resource_prefix("apiextensions.k8s.io", "customresourcedefinitions");
         let page = self
@@ -42,7 +43,8 @@ impl Core {
 
     async fn ensure(&self, plural: &str, group: &str, mut object: Value) -> Result<(), Refusal> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let key = Key::new(group, plural, "", &name);
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        let key = Key::new(group, plural, namespace, &name);
         if self.store.get(&key).is_some_and(|found| !Glance::of(&found.body).metadata.uid.is_empty()) {
             return Ok(());
         }
@@ -51,6 +53,9 @@ impl Core {
         if let Some(resource) = self.served.now().any_version(group, plural) {
             strategy::default(resource, &mut object);
             strategy::prepare_create(resource, &mut object);
+            if let Ok(reservation) = self.addresses.reserve(resource, &mut object, None, &self.here) {
+                reservation.keep();
+            }
         }
         let body = Unrevised::new(&object);
         match self.store.write(key, Write::create(move |revision| body.at(revision))).await {
@@ -58,4 +63,14 @@ impl Core {
             Err(error) => Err(Refusal::internal(&error.to_string())),
         }
     }
+}
+
+/// The Service that clients in a cluster find their API by.
+fn kubernetes_service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "kubernetes", "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
+    })
 }

@@ -49,7 +49,12 @@ impl Core {
         }
         let registry = self.served.now();
         match call.path.trim_end_matches('/') {
+            page @ ("/healthz" | "/livez" | "/readyz") if call.query.first("verbose").is_some() => {
+                let name = page.trim_start_matches('/');
+                Answer::text(StatusCode::OK, &format!("[+]ping ok\n[+]store ok\n{name} check passed\n"))
+            }
             "/healthz" | "/livez" | "/readyz" => Answer::text(StatusCode::OK, "ok"),
+            "/.well-known/openid-configuration" => Answer::value(StatusCode::OK, &openid(), Notation::Json),
             path if path.starts_with("/healthz/")
                 || path.starts_with("/livez/")
                 || path.starts_with("/readyz/") =>
@@ -106,7 +111,7 @@ impl Core {
         };
         let across = matches!(call.verb, "list" | "watch") && target.name.is_empty();
         let in_namespace = !target.namespace.is_empty();
-        let is_namespace = resource.is("", "namespaces");
+        let is_namespace = resource.is("", "namespaces") && target.name == target.namespace;
         if target.deeper || (!resource.namespaced && in_namespace && !is_namespace) {
             return missing();
         }
@@ -130,6 +135,17 @@ impl Core {
         let ask = Ask::new(self, parts, user, call, target, resource, subresource, body)?;
         Box::pin(route(ask)).await
     }
+}
+
+/// How tokens of service accounts can be checked elsewhere.
+fn openid() -> serde_json::Value {
+    json!({
+        "issuer": crate::authn::ISSUER,
+        "jwks_uri": format!("{}/openid/v1/jwks", crate::authn::ISSUER),
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    })
 }
 
 async fn route(ask: Ask<'_>) -> Result<Answer, Refusal> {

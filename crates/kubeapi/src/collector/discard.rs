@@ -62,7 +62,7 @@ impl Core {
                 return Ok(());
             }
             let outcome = if crate::verbs::is_finished(&new, &old) {
-                self.remove(resource, &existing, &new).await.map(|_| ())
+                self.remove(resource, &existing, &old).await.map(|_| ())
             } else {
                 let body = Unrevised::new(&view::stored(resource, &new));
                 let write = Write::update(existing.revision, move |revision| body.at(revision));

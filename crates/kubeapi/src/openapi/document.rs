@@ -2,14 +2,14 @@
 
 use crate::registry::Version;
 use crate::resource::{Resource, Subresource};
-use apimachinery::schema::{Kind, ListKind, Schema};
+use apimachinery::builtin;
 use serde_json::{Map, Value, json};
 
 pub(super) fn document(group: &str, version: &Version) -> Value {
     let (mut schemas, mut paths) = (Map::new(), Map::new());
     for resource in version.resources.values() {
         let name = schema_name(resource);
-        schemas.insert(name.clone(), kind(resource));
+        add_kind(&mut schemas, resource, &name);
         if resource.verbs.contains(&"list") {
             let list = format!("{name}List");
             schemas.insert(list, list_of(resource, &name));
@@ -48,18 +48,62 @@ fn type_of(resource: &Resource) -> Value {
     json!({"group": resource.group, "kind": resource.names.kind, "version": resource.version})
 }
 
-fn kind(resource: &Resource) -> Value {
-    let mut document = written(&resource.schema);
+/// The kind, and every definition that it refers to.
+fn add_kind(schemas: &mut Map<String, Value>, resource: &Resource, name: &str) {
+    let of_kind = json!([type_of(resource)]);
     if let Some(custom) = &resource.custom {
         // The CRD's own words, with what every object has.
-        let types = document["properties"].clone();
-        document = custom.document.clone();
-        for field in ["apiVersion", "kind", "metadata"] {
-            document["properties"][field] = types[field].clone();
+        let mut document = custom.document.clone();
+        for field in ["apiVersion", "kind"] {
+            document["properties"][field] = json!({"type": "string"});
+        }
+        document["properties"]["metadata"] = json!({"allOf": [{"$ref": format!("{PLACE}{OBJECT_META}")}]});
+        document["x-kubernetes-group-version-kind"] = of_kind;
+        schemas.insert(name.to_owned(), document);
+        add_definitions(schemas, builtin::definitions("", "v1", "ConfigMap").map(|(_, found)| found).unwrap_or_default(), "ConfigMap");
+        return;
+    }
+    match builtin::definitions(&resource.group, &resource.version, &resource.names.kind) {
+        Some((own, found)) => {
+            add_definitions(schemas, found, "");
+            if let Some(mut document) = schemas.remove(own) {
+                document["x-kubernetes-group-version-kind"] = of_kind;
+                schemas.insert(name.to_owned(), document);
+            }
+        }
+        None => {
+            let document = json!({"type": "object", "x-kubernetes-group-version-kind": of_kind});
+            schemas.insert(name.to_owned(), document);
         }
     }
-    document["x-kubernetes-group-version-kind"] = json!([type_of(resource)]);
-    document
+}
+
+/// Where definitions are in a document.
+const PLACE: &str = "#/components/schemas/";
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+fn add_definitions(schemas: &mut Map<String, Value>, found: Map<String, Value>, but: &str) {
+    for (name, mut definition) in found {
+        if but.is_empty() || !name.ends_with(but) {
+            as_openapi(&mut definition);
+            schemas.entry(name).or_insert(definition);
+        }
+    }
+}
+
+/// The facts' short form as OpenAPI writes it: references lead to their place, and stand beside other keywords.
+fn as_openapi(schema: &mut Value) {
+    match schema {
+        Value::Object(keywords) => {
+            keywords.remove("x-go");
+            keywords.values_mut().for_each(as_openapi);
+            if let Some(Value::String(name)) = keywords.remove("$ref") {
+                keywords.insert("allOf".to_owned(), json!([{"$ref": format!("{PLACE}{name}")}]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(as_openapi),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn list_of(resource: &Resource, name: &str) -> Value {
@@ -70,85 +114,11 @@ fn list_of(resource: &Resource, name: &str) -> Value {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "items": {"type": "array", "items": {"$ref": format!("#/components/schemas/{name}")}},
+            "items": {"type": "array", "items": {"$ref": format!("{PLACE}{name}")}},
         },
         "x-kubernetes-group-version-kind":
             [{"group": resource.group, "kind": resource.names.list_kind, "version": resource.version}],
     })
-}
-
-/// A schema as OpenAPI writes it.
-fn written(schema: &Schema) -> Value {
-    let mut out = Map::new();
-    let mut put = |key: &str, value: Value| {
-        out.insert(key.to_owned(), value);
-    };
-    match schema.kind {
-        Kind::Any => {}
-        Kind::Object => put("type", "object".into()),
-        Kind::Array => put("type", "array".into()),
-        Kind::String => put("type", "string".into()),
-        Kind::Integer => put("type", "integer".into()),
-        Kind::Number => put("type", "number".into()),
-        Kind::Boolean => put("type", "boolean".into()),
-        Kind::IntOrString => {
-            put("x-kubernetes-int-or-string", true.into());
-            put("format", "int-or-string".into());
-        }
-    }
-    if let Some(format) = &schema.limits.format {
-        put("format", format.as_str().into());
-    }
-    if let Some(values) = &schema.limits.one_of_values {
-        put("enum", values.clone().into());
-    }
-    if !schema.description.is_empty() {
-        put("description", schema.description.as_str().into());
-    }
-    if let Some(default) = &schema.default {
-        put("default", default.clone());
-    }
-    if !schema.required.is_empty() {
-        put("required", json!(schema.required));
-    }
-    if schema.preserve_unknown {
-        put("x-kubernetes-preserve-unknown-fields", true.into());
-    }
-    match &schema.list {
-        ListKind::Atomic if schema.kind == Kind::Array => put("x-kubernetes-list-type", "atomic".into()),
-        ListKind::Atomic => {}
-        ListKind::Set => put("x-kubernetes-list-type", "set".into()),
-        ListKind::Map(keys) => {
-            put("x-kubernetes-list-type", "map".into());
-            put("x-kubernetes-list-map-keys", json!(keys));
-        }
-    }
-    if schema.atomic_map {
-        put("x-kubernetes-map-type", "atomic".into());
-    }
-    let strategies: Vec<&str> = [(schema.patch.merge, "merge"), (schema.patch.retain_keys, "retainKeys")]
-        .iter()
-        .filter(|(is, _)| *is)
-        .map(|(_, name)| *name)
-        .collect();
-    if !strategies.is_empty() {
-        put("x-kubernetes-patch-strategy", strategies.join(",").into());
-    }
-    if let Some(key) = &schema.patch.merge_key {
-        put("x-kubernetes-patch-merge-key", key.as_str().into());
-    }
-    if !schema.properties.is_empty() {
-        let fields: Map<String, Value> =
-            schema.properties.iter().map(|(name, field)| (name.clone(), written(field))).collect();
-        put("properties", Value::Object(fields));
-    }
-    if let Some(items) = &schema.items {
-        put("items", written(items));
-    }
-    if let Some(additional) = &schema.additional {
-        put("additionalProperties", written(additional));
-    }
-    Value::Object(out)
 }
 
 fn add_paths(paths: &mut Map<String, Value>, group: &str, resource: &Resource, name: &str) {
@@ -160,7 +130,7 @@ fn add_paths(paths: &mut Map<String, Value>, group: &str, resource: &Resource, n
     let place = if resource.namespaced { format!("{root}/namespaces/{{namespace}}") } else { root.clone() };
     let collection = format!("{place}/{}", resource.names.plural);
     let object = format!("{collection}/{{name}}");
-    let reference = json!({"$ref": format!("#/components/schemas/{name}")});
+    let reference = json!({"$ref": format!("{PLACE}{name}")});
     let own = type_of(resource);
     let operation = |verb: &str, action: &str| operation(verb, action, &own, &reference);
     let mut methods = Map::new();

@@ -198,7 +198,7 @@ fn batch() -> Vec<Line> {
 }
 
 fn others() -> Vec<Line> {
-    use Generation::{Content, Once, Spec};
+    use Generation::{Once, Spec};
     let hpa = line("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", &["hpa"]);
     let rbac = |kind, plural| {
         line("rbac.authorization.k8s.io", "v1", kind, plural, &[])

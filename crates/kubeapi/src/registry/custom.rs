@@ -1,5 +1,6 @@
 //! The resources that a CRD brings: one for each version that is served.
 
+use super::versions;
 use crate::resource::{Custom, Names, Resource, Scale, SchemaRef, Stored, Subresource};
 use crate::strategy::{Generation, Habits, strings};
 use apimachinery::schema::{self, Rules, Schema};
@@ -45,8 +46,8 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
         status_resets: vec!["metadata".to_owned(), "spec".to_owned()],
         ..Habits::default()
     };
-    let storage =
-        spec["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
+    let storage = spec["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
+    let kept_as = storage.map(|version| Arc::new(schema_of(version)));
     let stored = Stored {
         group: group.clone(),
         plural: names.plural.clone(),
@@ -54,13 +55,16 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
     };
     let deprecation = (version["deprecated"] == true).then(|| {
         let said = version["deprecationWarning"].as_str().map(str::to_owned);
-        said.unwrap_or_else(|| format!("{group}/{name} {} is deprecated", names.kind))
+        said.unwrap_or_else(|| {
+            let kind = &names.kind;
+            let instead = replacement(spec, &name).map(|better| format!("; use {group}/{better} {kind}"));
+            format!("{group}/{name} {kind} is deprecated{}", instead.unwrap_or_default())
+        })
     });
     let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
     let terminating =
         conditions.into_iter().any(|one| one["type"] == "Terminating" && one["status"] == "True");
     let custom = Custom {
-        definition: text(&definition["metadata"]["name"]),
         selectable: version["selectableFields"]
             .as_array()
             .into_iter()
@@ -69,6 +73,7 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
             .collect(),
         columns: version["additionalPrinterColumns"].clone(),
         document: version["schema"]["openAPIV3Schema"].clone(),
+        stored_schema: kept_as.unwrap_or_default(),
         deprecation,
         terminating,
         since,
@@ -78,7 +83,21 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
     let schema = SchemaRef::Custom(Arc::new(schema));
     let mut resource = Resource::new(&group, &name, names, namespaced, schema, habits, subresources, stored);
     resource.custom = Some(custom);
+    resource.verbs = VERBS;
     resource
+}
+
+/// The order that discovery has them in, for custom resources.
+const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// The version to be used in place of a deprecated one.
+fn replacement(spec: &Value, deprecated: &str) -> Option<String> {
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let better = versions.filter(|version| version["served"] == true && version["deprecated"] != true);
+    let mut names: Vec<&str> = better.filter_map(|version| version["name"].as_str()).collect();
+    names.retain(|name| versions::preference(name, deprecated).is_gt());
+    names.sort_by(|a, b| versions::preference(b, a));
+    names.first().map(|name| (*name).to_owned())
 }
 
 /// The version's schema, with what every object has.
@@ -92,25 +111,17 @@ fn schema_of(version: &Value) -> Schema {
     let text = || Schema { kind: schema::Kind::String, ..Schema::default() };
     schema.properties.entry("apiVersion".to_owned()).or_insert_with(text);
     schema.properties.entry("kind".to_owned()).or_insert_with(text);
-    if let Some(metadata) =
-        apimachinery::builtin::schema("", "v1", "ConfigMap").and_then(|map| map.properties.get("metadata"))
-    {
-        // Rules on the metadata's fields (name, generateName) are the version's own.
-        let own = schema.properties.remove("metadata").unwrap_or_default();
-        let mut whole = metadata.clone();
-        whole.rules = own.rules;
-        for (name, field) in own.properties {
-            if let Some(known) = whole.properties.get_mut(&name) {
-                known.limits = field.limits;
-                known.rules = field.rules;
-            }
+    // Rules on the metadata's fields (name, generateName) are the version's own.
+    let own = schema.properties.remove("metadata").unwrap_or_default();
+    let mut whole = apimachinery::builtin::object_meta().clone();
+    whole.rules = own.rules;
+    for (name, field) in own.properties {
+        if let Some(known) = whole.properties.get_mut(&name) {
+            known.limits = field.limits;
+            known.rules = field.rules;
         }
-        schema.properties.insert("metadata".to_owned(), whole);
-    } else {
-        let whole = schema.properties.entry("metadata".to_owned()).or_default();
-        whole.kind = schema::Kind::Object;
-        whole.preserve_unknown = true;
     }
+    schema.properties.insert("metadata".to_owned(), whole);
     schema
 }
 

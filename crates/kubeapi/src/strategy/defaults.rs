@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 pub(super) fn apply(group: &str, kind: &str, object: &mut Value) {
     match (group, kind) {
         ("", "Namespace") => namespace(object),
-        ("", "Secret") => set(object, "type", "Opaque"),
+        ("", "Secret") => {
+            super::secret::merge_plain(object);
+            set(object, "type", "Opaque");
+        }
         ("", "Service") => super::service::default(object),
         ("", "Pod") => pod::default_pod(object),
         ("", "PodTemplate") => pod::default_template(object, "template"),

@@ -1,6 +1,6 @@
 //! CRDs: what is not said, which version is stored, and what may be defined.
 
-use super::field::{set_default as set, strings};
+use super::field::{each, set_default as set, strings};
 use apimachinery::invalid::FieldError;
 use apimachinery::{names, schema};
 use serde_json::{Value, json};
@@ -14,6 +14,43 @@ pub(super) fn default(object: &mut Value) {
     set(object, "spec.names.singular", kind.to_lowercase());
     set(object, "spec.names.listKind", format!("{kind}List"));
     set(object, "spec.conversion", json!({"strategy": "None"}));
+    for version in each(object, "spec.versions") {
+        if let Some(document) = version.get_mut("schema").and_then(|schema| schema.get_mut("openAPIV3Schema")) {
+            tidy(document);
+        }
+    }
+}
+
+/// Keywords of a schema with nothing in them are as good as not there.
+fn tidy(schema: &mut Value) {
+    let Some(keywords) = schema.as_object_mut() else { return };
+    keywords.retain(|name, value| match value {
+        Value::Null => false,
+        Value::Object(fields) => {
+            name == "items" || name == "additionalProperties" || name == "not" || name == "default" || !fields.is_empty()
+        }
+        Value::Array(items) => name == "default" || !items.is_empty(),
+        Value::String(text) => name == "default" || !text.is_empty(),
+        Value::Bool(flag) => {
+            *flag || matches!(name.as_str(), "default" | "additionalProperties" | "x-kubernetes-preserve-unknown-fields")
+        }
+        Value::Number(_) => true,
+    });
+    for name in ["properties", "patternProperties", "definitions"] {
+        if let Some(Value::Object(fields)) = keywords.get_mut(name) {
+            fields.values_mut().for_each(tidy);
+        }
+    }
+    for name in ["items", "additionalProperties", "not"] {
+        if let Some(inner) = keywords.get_mut(name) {
+            tidy(inner);
+        }
+    }
+    for name in ["allOf", "anyOf", "oneOf"] {
+        if let Some(Value::Array(branches)) = keywords.get_mut(name) {
+            branches.iter_mut().for_each(tidy);
+        }
+    }
 }
 
 pub(super) fn prepare_create(object: &mut Value) {
@@ -74,6 +111,11 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     }
     check_names(&spec["names"], &mut errors);
     check_versions(spec, &mut errors);
+    check_conversion(&spec["conversion"], &mut errors);
+    if strings(&object["status"]["storedVersions"]).next().is_none() {
+        let why = "must have at least one stored version";
+        errors.push(FieldError::invalid("status.storedVersions", Value::Null, why));
+    }
     let protected =
         ["k8s.io", "kubernetes.io"].iter().any(|own| group == *own || group.ends_with(&format!(".{own}")));
     let approval = text(&object["metadata"]["annotations"][APPROVED]);
@@ -87,6 +129,25 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         check_change(object, old, &mut errors);
     }
     errors
+}
+
+/// Objects are the same in all versions here: a webhook that changes them is not asked.
+fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
+    match conversion["strategy"].as_str() {
+        Some("None") | None => {}
+        Some("Webhook") => {
+            if conversion["webhook"]["clientConfig"].is_object() {
+                let why = "this server converts objects only by their apiVersion (strategy None)";
+                errors.push(FieldError::forbidden("spec.conversion.strategy", why));
+            } else {
+                let why = "required when strategy is set to Webhook";
+                errors.push(FieldError::required("spec.conversion.webhookClientConfig", why));
+            }
+        }
+        Some(other) => {
+            errors.push(FieldError::not_supported("spec.conversion.strategy", other, &["None", "Webhook"]));
+        }
+    }
 }
 
 fn check_names(names_given: &Value, errors: &mut Vec<FieldError>) {
@@ -137,8 +198,8 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
     }
     if stored != 1 {
         let why = "must have exactly one version marked as storage version";
-        let names: Vec<Value> = versions.iter().map(|version| version["name"].clone()).collect();
-        errors.push(FieldError::invalid("spec.versions", names, why));
+        let shown: Vec<String> = versions.iter().map(shown_version).collect();
+        errors.push(FieldError::invalid_as_shown("spec.versions", &format!("[{}]", shown.join(",")), why));
     }
     // Schemas that are all the same are spoken of as one.
     let schemas: Vec<&Value> = versions.iter().map(|version| &version["schema"]["openAPIV3Schema"]).collect();
@@ -151,13 +212,87 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
         };
         if !document.is_object() {
             let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            errors.push(FieldError::required(&path, "schemas are required"));
+            errors.push(FieldError::required(&path, ""));
             continue;
         }
         if one && index > 0 {
             continue;
         }
         errors.extend(schema::structural(document, &path));
+    }
+    let same = |field: &str| versions.windows(2).all(|pair| matches!(pair, [a, b] if a.get(field) == b.get(field)));
+    for (index, version) in versions.iter().enumerate() {
+        let at = |field: &str| {
+            if same(field) { format!("spec.{field}") } else { format!("spec.versions[{index}].{field}") }
+        };
+        if index == 0 || !same("additionalPrinterColumns") {
+            check_columns(&version["additionalPrinterColumns"], &at("additionalPrinterColumns"), errors);
+        }
+        if index == 0 || !same("selectableFields") {
+            let document = &version["schema"]["openAPIV3Schema"];
+            check_selectable(&version["selectableFields"], document, &at("selectableFields"), errors);
+        }
+    }
+}
+
+/// A version as a Go structure shows itself; what all versions have in common is not in it.
+fn shown_version(version: &Value) -> String {
+    let flag = |field: &str| version[field].as_bool().unwrap_or_default();
+    format!(
+        "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
+        version["name"],
+        flag("served"),
+        flag("storage"),
+        flag("deprecated"),
+        version["deprecationWarning"],
+    )
+}
+
+fn check_columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for (index, column) in columns.as_array().into_iter().flatten().enumerate() {
+        let at = |field: &str| format!("{path}[{index}].{field}");
+        let text = |field: &str| column[field].as_str().unwrap_or_default();
+        if text("name").is_empty() {
+            errors.push(FieldError::required(&at("name"), ""));
+        }
+        match text("type") {
+            "" => errors.push(FieldError::required(&at("type"), "must be one of boolean,date,integer,number,string")),
+            "boolean" | "date" | "integer" | "number" | "string" => {}
+            other => {
+                let why = "must be one of boolean,date,integer,number,string";
+                errors.push(FieldError::invalid(&at("type"), other, why));
+            }
+        }
+        if text("jsonPath").is_empty() {
+            errors.push(FieldError::required(&at("jsonPath"), ""));
+        } else if !text("jsonPath").starts_with('.') {
+            let why = "must be a simple json path starting with .";
+            errors.push(FieldError::invalid(&at("jsonPath"), text("jsonPath"), why));
+        }
+    }
+}
+
+fn check_selectable(fields: &Value, document: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for (index, field) in fields.as_array().into_iter().flatten().enumerate() {
+        let at = format!("{path}[{index}].jsonPath");
+        let given = field["jsonPath"].as_str().unwrap_or_default();
+        if given.is_empty() {
+            errors.push(FieldError::required(&at, ""));
+            continue;
+        }
+        let steps = given.trim_start_matches('.').split('.');
+        let found = steps.into_iter().try_fold(document, |schema, step| schema["properties"].get(step));
+        match found.map(|schema| schema["type"].as_str().unwrap_or_default()) {
+            None => {
+                let why = "is an invalid path: does not refer to a valid field";
+                errors.push(FieldError::invalid(&at, given, why));
+            }
+            Some("string" | "integer" | "boolean") => {}
+            Some(_) => {
+                let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
+                errors.push(FieldError::invalid(&at, given, why));
+            }
+        }
     }
 }
 

@@ -8,6 +8,9 @@ pub(super) fn default_pod(object: &mut Value) {
     default_spec(object, "spec");
     if object["spec"].is_object() {
         set(object, "spec.enableServiceLinks", true);
+        for list in ["spec.containers", "spec.initContainers"] {
+            each(object, list).for_each(request_limits);
+        }
     }
 }
 
@@ -59,7 +62,10 @@ fn default_container(container: &mut Value) {
         set(container, &format!("{hook}.httpGet.path"), "/");
         set(container, &format!("{hook}.httpGet.scheme"), "HTTP");
     }
-    // A limit without a request asks for as much.
+}
+
+/// A limit without a request asks for as much.
+fn request_limits(container: &mut Value) {
     let limits = container["resources"]["limits"].as_object().cloned().unwrap_or_default();
     for (name, amount) in limits {
         let resources = &mut container["resources"];

@@ -42,6 +42,15 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             errors.push(FieldError::required(&format!("data[{key}]"), ""));
         }
     }
+    if kind == "kubernetes.io/dockerconfigjson"
+        && let Some(coded) = data.get(".dockerconfigjson").and_then(Value::as_str)
+    {
+        let plain = STANDARD.decode(coded).unwrap_or_default();
+        if let Err(error) = serde_json::from_slice::<Value>(&plain) {
+            let path = "data[.dockerconfigjson]";
+            errors.push(FieldError::invalid(path, "<secret contents redacted>", error.to_string()));
+        }
+    }
     let account = &object["metadata"]["annotations"]["kubernetes.io/service-account.name"];
     if kind == "kubernetes.io/service-account-token" && account.as_str().unwrap_or_default().is_empty() {
         errors.push(FieldError::required("metadata.annotations[kubernetes.io/service-account.name]", ""));
@@ -73,7 +82,7 @@ pub(super) fn validate_config_map(object: &Value, old: Option<&Value>) -> Vec<Fi
     let plain: usize = data.values().map(|value| value.as_str().unwrap_or_default().len()).sum();
     let coded: usize = binary.values().map(|value| value.as_str().unwrap_or_default().len() / 4 * 3).sum();
     if plain + coded > MOST_BYTES {
-        errors.push(FieldError::too_long("", MOST_BYTES as u64));
+        errors.push(FieldError::too_long("[]", MOST_BYTES as u64));
     }
     if let Some(old) = old {
         errors.extend(immutable(object, old, &["data", "binaryData"]));

@@ -9,7 +9,7 @@ use crate::store::{Key, WriteError};
 use crate::{decode, negotiate, strategy, view};
 use apimachinery::apply::{self, Operation};
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// How many names are tried for `generateName`.
 const NAME_ATTEMPTS: usize = 8;
@@ -35,7 +35,6 @@ impl Ask<'_> {
         let core = self.core.clone();
         // While this is held the namespace can't be taken away.
         let _there = core.namespaces.read().await;
-        self.check_terminating()?;
         let generated = object["metadata"]["name"].as_str().unwrap_or_default().is_empty()
             && !object["metadata"]["generateName"].as_str().unwrap_or_default().is_empty();
         let attempts = if generated { NAME_ATTEMPTS } else { 1 };
@@ -66,10 +65,12 @@ impl Ask<'_> {
         }
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
         let given_revision = metadata["resourceVersion"].as_str().unwrap_or_default().to_owned();
-        self.check_namespace_there(&resource).map_err(plain)?;
+        self.check_namespace_there(&resource, &name).map_err(plain)?;
+        self.check_terminating(&name).map_err(plain)?;
         strategy::prepare_create(&resource, &mut object);
         decode::tidy(&resource, &mut object);
         let reservation = self.core.addresses.reserve(&resource, &mut object, None, &self.core.here);
+        apimachinery::builtin::stored(&mut object, &resource.schema);
         let errors = validate::create(&resource, &object);
         if !errors.is_empty() {
             return Err(plain(Refusal::invalid(resource.kind(), &name, &errors)));
@@ -127,7 +128,7 @@ impl Ask<'_> {
     }
 
     /// Nothing is created in a namespace that is not there, or that is going.
-    fn check_namespace_there(&self, resource: &Resource) -> Result<(), Refusal> {
+    fn check_namespace_there(&self, resource: &Resource, object: &str) -> Result<(), Refusal> {
         if !resource.namespaced {
             return Ok(());
         }
@@ -138,7 +139,6 @@ impl Ask<'_> {
         };
         let glance = crate::encode::Glance::of(&found.body);
         if glance.metadata.deletion_timestamp.is_some() {
-            let object = &self.target.name;
             let why =
                 format!("unable to create new content in namespace {name} because it is being terminated");
             let cause = json!({"reason": "NamespaceTerminating", "message": format!("namespace {name} is being terminated"), "field": "metadata.namespace"});
@@ -148,10 +148,10 @@ impl Ask<'_> {
     }
 
     /// Nothing is created of a kind that is going.
-    fn check_terminating(&self) -> Result<(), Refusal> {
+    fn check_terminating(&self, name: &str) -> Result<(), Refusal> {
         if self.resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
             let why = "create not allowed while custom resource definition is terminating";
-            return Err(Refusal::not_allowed(self.resource.plural(), why));
+            return Err(Refusal::forbidden(self.resource.plural(), name, why));
         }
         Ok(())
     }
@@ -206,12 +206,4 @@ pub(super) fn dedup_owners(object: &mut Value, warnings: &mut Vec<String>) {
         ));
         *owners = seen;
     }
-}
-
-/// An object with nothing in it but its type.
-pub(super) fn empty(resource: &Resource) -> Value {
-    let mut fields = Map::new();
-    fields.insert("apiVersion".to_owned(), resource.api_version().into());
-    fields.insert("kind".to_owned(), resource.names.kind.as_str().into());
-    Value::Object(fields)
 }

@@ -11,7 +11,7 @@ use crate::request::{DeleteOptions, ListOptions, Propagation};
 use crate::resource::Resource;
 use crate::store::{Object, Write, WriteError};
 use crate::strategy::{Orphans, Special, strings};
-use crate::{negotiate, view};
+use crate::{encode, negotiate, view};
 use apimachinery::{protobuf, strict};
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
@@ -87,6 +87,15 @@ impl Ask<'_> {
         if !body.is_object() || kind != "DeleteOptions" {
             return Err(wrong("decoded object cannot be converted to DeleteOptions".to_owned()));
         }
+        let fits = |field: &str, is: fn(&Value) -> bool| body.get(field).is_none_or(|value| value.is_null() || is(value));
+        let shape = fits("gracePeriodSeconds", Value::is_i64)
+            && fits("preconditions", Value::is_object)
+            && fits("propagationPolicy", Value::is_string)
+            && fits("orphanDependents", Value::is_boolean)
+            && fits("dryRun", Value::is_array);
+        if !shape {
+            return Err(wrong("json: cannot unmarshal a value into the Go struct DeleteOptions".to_owned()));
+        }
         DeleteOptions::from_body(&body)
     }
 
@@ -152,7 +161,8 @@ impl Core {
         existing: &Object,
         shown: &Value,
     ) -> Result<Value, WriteError> {
-        let body = Unrevised::new(&view::stored(resource, shown));
+        // Watchers see the last state that was written.
+        let body = Unrevised::new(&encode::read(&existing.body));
         let write = Write::delete(existing.revision, move |revision| body.at(revision));
         let gone = self.store.write(existing.key.clone(), write).await?;
         self.deleted(resource, shown);

@@ -4,7 +4,7 @@ use super::{Ask, Selection};
 use crate::answer::Answer;
 use crate::encode::TypePrefix;
 use crate::negotiate::Shape;
-use crate::refusal::{Refusal, Subject};
+use crate::refusal::Refusal;
 use crate::request::ListOptions;
 use crate::request::VersionMatch;
 use crate::store::{Key, Object, RevisionError};
@@ -108,7 +108,7 @@ impl Ask<'_> {
 
     /// The revision to list at: `None` for the newest.
     fn list_revision(&self, options: &ListOptions) -> Result<Option<u64>, Refusal> {
-        let Some(wanted) = revision(&options.resource_version)? else { return Ok(None) };
+        let Some(wanted) = wanted_revision(&options.resource_version)? else { return Ok(None) };
         if wanted == 0 {
             return Ok(None);
         }
@@ -190,16 +190,20 @@ impl Ask<'_> {
 }
 
 /// A `resourceVersion` parameter: nothing, or a number.
-pub(super) fn revision(text: &str) -> Result<Option<u64>, Refusal> {
+pub(super) fn revision(text: &str) -> Result<Option<u64>, FieldError> {
     if text.is_empty() {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
         let why =
             format!("strconv.ParseUint: parsing {}: invalid syntax", apimachinery::invalid::quoted(text));
-        let error = FieldError::invalid("resourceVersion", text, why);
-        Refusal::invalid(Subject { group: "", name: "" }, "", &[error])
+        FieldError::invalid("resourceVersion", text, why)
     })
+}
+
+/// The same for a list or one object, where a wrong one is the client's fault.
+pub(super) fn wanted_revision(text: &str) -> Result<Option<u64>, Refusal> {
+    revision(text).map_err(|error| Refusal::bad_request(error.to_string()))
 }
 
 fn resume_token(revision: i64, prefix: &str, last: &str) -> String {

@@ -39,9 +39,7 @@ impl Ask<'_> {
             MERGE => Ok(PatchKind::Merge),
             STRATEGIC if self.resource.custom.is_none() => Ok(PatchKind::Strategic),
             APPLY => Ok(PatchKind::Apply),
-            _ if self.resource.custom.is_none() => {
-                Err(Refusal::unsupported_media(&[JSON, MERGE, STRATEGIC, APPLY]))
-            }
+            _ if self.resource.custom.is_none() => Err(Refusal::unsupported_patch()),
             _ => Err(Refusal::unsupported_media(&[JSON, MERGE, APPLY])),
         }
     }
@@ -96,7 +94,7 @@ impl Patch {
             )));
         }
         let fits = match kind {
-            PatchKind::Json => body.is_array(),
+            PatchKind::Json => body.as_array().is_some_and(|operations| operations.iter().all(Value::is_object)),
             PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => body.is_object(),
         };
         if !fits {
@@ -113,7 +111,7 @@ impl Patch {
             return Err(Refusal::bad_request(format!("{prefix}{why}")));
         }
         let prefix = if kind == PatchKind::Json { "json patch " } else { "" };
-        let duplicates = duplicates.into_iter().map(|problem| format!("{prefix}{problem}")).collect();
+        let duplicates = duplicates.iter().map(|path| format!("{prefix}duplicate field {path:?}")).collect();
         Ok(Self { kind, body, duplicates })
     }
 
@@ -131,9 +129,10 @@ impl Patch {
             return Err(invalid_patch(&patched, "json: cannot unmarshal value into an object"));
         }
         for (field, own) in [("apiVersion", resource.api_version()), ("kind", resource.names.kind.clone())] {
-            if new[field] != own.as_str() && new[field].as_str().is_some() {
-                let why = format!("{field} may not be changed by a patch");
-                return Err(Refusal::bad_request(why));
+            let given = new[field].as_str().unwrap_or_default();
+            if !given.is_empty() && given != own {
+                let why = format!("{field} {given:?} is not that of the object, {own:?}");
+                return Err(invalid_patch(&patched, &why));
             }
             new[field] = own.into();
         }
@@ -165,7 +164,7 @@ impl Patch {
         };
         result.map_err(|error| match error {
             PatchError::Malformed(why) => Refusal::bad_request(why),
-            PatchError::Unprocessable(why) => Refusal::unprocessable(why),
+            PatchError::Unprocessable(_) => Refusal::unprocessable(),
             PatchError::Failed(why) => Refusal::plain(why),
         })
     }

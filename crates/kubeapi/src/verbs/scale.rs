@@ -53,7 +53,7 @@ impl Ask<'_> {
             Some(0) => {}
             Some(replicas) => scale["spec"]["replicas"] = replicas.into(),
             None if self.resource.custom.is_some() => {
-                let why = format!("the spec replicas field \"{}\" does not exist", paths.spec);
+                let why = format!("the spec replicas field \".{}\" does not exist", paths.spec);
                 return Err(Refusal::internal(&why));
             }
             None => {}

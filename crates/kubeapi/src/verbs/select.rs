@@ -49,11 +49,6 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// The one name that can be selected.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.fields.exactly("metadata.name")
-    }
-
     /// Is an object with these bytes selected?
     pub(crate) fn matches(&self, resource: &Resource, body: &Bytes) -> bool {
         if self.is_empty() {

@@ -147,11 +147,13 @@ impl Ask<'_> {
         strategy::prepare_update(&resource, self.subresource.as_ref(), &mut new, old);
         keep_system_fields(&mut new, old);
         decode::tidy(&resource, &mut new);
+        apimachinery::builtin::stored(&mut new, &resource.schema);
         apply::settle(old, &mut new);
-        let errors = validate::update(&resource, self.subresource.as_ref(), &new, old);
+        let (errors, tolerated) = validate::update(&resource, self.subresource.as_ref(), &new, old);
         if !errors.is_empty() {
             return Err(Refusal::invalid(resource.kind(), &name, &errors));
         }
+        self.warnings().extend(tolerated);
         let reservation = self.core.addresses.reserve(&resource, &mut new, Some(old), &self.core.here);
         let reservation = reservation.map_err(|errors| Refusal::invalid(resource.kind(), &name, &errors))?;
         self.check_escalation(&new)?;
@@ -228,7 +230,8 @@ impl Ask<'_> {
         last: &Value,
         conditional: bool,
     ) -> Result<Option<Value>, Refusal> {
-        let body = Unrevised::new(&view::stored(&self.resource, last));
+        // Watchers see the last state that was written: with the finalizer.
+        let body = Unrevised::new(&encode::read(&existing.body));
         let write = Write::delete(existing.revision, move |revision| body.at(revision));
         match self.core.store.write(existing.key.clone(), write).await {
             Ok(_) | Err(WriteError::Missing) => {
@@ -252,10 +255,6 @@ fn keep_system_fields(new: &mut Value, old: &Value) {
     }
     if let Some(deleted) = old.get("deletionTimestamp") {
         new["deletionTimestamp"] = deleted.clone();
-    } else if let Some(fields) = new.as_object_mut() {
-        // Nobody sets it but a deletion.
-        fields.remove("deletionTimestamp");
-        fields.remove("deletionGracePeriodSeconds");
     }
     if let Some(grace) = old.get("deletionGracePeriodSeconds")
         && new.get("deletionGracePeriodSeconds").is_none_or(Value::is_null)

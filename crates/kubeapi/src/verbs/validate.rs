@@ -1,6 +1,6 @@
 //! What is wrong with an object that is about to be written.
 
-use crate::resource::{Resource, Subresource};
+use crate::resource::{Custom, Resource, Subresource};
 use crate::strategy;
 use apimachinery::invalid::{ErrorKind, FieldError};
 use apimachinery::schema;
@@ -8,65 +8,81 @@ use serde_json::Value;
 
 /// What is wrong with a new object.
 pub(super) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    let mut errors = by_schema(resource, object, None);
-    errors.extend(strategy::validate_create(resource, object));
-    errors
+    match &resource.custom {
+        Some(custom) => {
+            let found = strategy::validate_create(resource, object);
+            schema::check(object, None, &resource.schema, &custom.rules, found)
+        }
+        None => {
+            let mut errors = values(resource, object, None);
+            errors.extend(strategy::validate_create(resource, object));
+            errors
+        }
+    }
 }
 
-/// What is wrong with a change.
+/// What is wrong with a change, and what was wrong before and may stay so, as warnings.
 pub(super) fn update(
     resource: &Resource,
     by: Option<&Subresource>,
     new: &Value,
     old: &Value,
-) -> Vec<FieldError> {
-    let mut errors = strategy::validate_update(resource, by, new, old);
-    errors.extend(by_schema(resource, new, Some(old)));
-    errors
-}
-
-fn by_schema(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = schema::validate(object, old, &resource.schema);
+) -> (Vec<FieldError>, Vec<String>) {
+    let found = strategy::validate_update(resource, by, new, old);
     match &resource.custom {
-        Some(custom) => {
-            // Rules may rely on types: they are not asked about an object that has the wrong ones.
-            let blocking = |error: &FieldError| {
-                matches!(
-                    error.kind,
-                    ErrorKind::TypeInvalid
-                        | ErrorKind::Required
-                        | ErrorKind::TooLong
-                        | ErrorKind::TooMany
-                        | ErrorKind::NotSupported
-                )
-            };
-            if errors.iter().any(blocking) {
-                let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-                if !resource_has_rules(resource) {
-                    return errors;
-                }
-                errors.push(FieldError {
-                    kind: ErrorKind::Invalid,
-                    field: "<nil>".to_owned(),
-                    value: Some(Value::Null),
-                    detail: why.to_owned(),
-                });
-            } else {
-                errors.extend(custom.rules.check(object, old, &resource.schema));
-            }
+        None => {
+            let mut errors = found;
+            errors.extend(values(resource, new, Some(old)));
+            (errors, Vec::new())
         }
-        // Of a built-in kind a required field is one that is always written, which is something else.
-        None => errors.retain(|error| error.kind == ErrorKind::NotSupported),
+        Some(custom) if by == Some(&Subresource::Status) => (status(resource, custom, new, old, found), Vec::new()),
+        Some(custom) => {
+            let errors = schema::check(new, Some(old), &resource.schema, &custom.rules, found);
+            let tolerated = if errors.is_empty() && !custom.rules.is_empty() {
+                let strict = custom.rules.check(new, None, &resource.schema);
+                strict.iter().map(ToString::to_string).collect()
+            } else {
+                Vec::new()
+            };
+            (errors, tolerated)
+        }
+    }
+}
+
+/// A change of the status: the schema is asked about nothing else.
+fn status(resource: &Resource, custom: &Custom, new: &Value, old: &Value, found: Vec<FieldError>) -> Vec<FieldError> {
+    let mut errors = found;
+    if let (Some(schema), Some(value)) = (resource.schema.properties.get("status"), new.get("status")) {
+        for mut error in schema::validate(value, old.get("status"), schema) {
+            error.field = if error.field.is_empty() { "status".to_owned() } else { format!("status.{}", error.field) };
+            errors.push(error);
+        }
+    }
+    if schema::unique(old, &resource.schema).is_empty() {
+        errors.extend(schema::unique(new, &resource.schema));
+    }
+    if custom.rules.is_empty() {
+        return errors;
+    }
+    let blocks = |error: &FieldError| {
+        matches!(
+            error.kind,
+            ErrorKind::NotSupported | ErrorKind::Required | ErrorKind::TooLong | ErrorKind::TooMany | ErrorKind::TypeInvalid
+        )
+    };
+    if errors.iter().any(blocks) {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        errors.push(FieldError::invalid("<nil>", Value::Null, why));
+    } else {
+        errors.extend(custom.rules.check(new, Some(old), &resource.schema));
     }
     errors
 }
 
-fn resource_has_rules(resource: &Resource) -> bool {
-    fn any(schema: &schema::Schema) -> bool {
-        !schema.rules.is_empty()
-            || schema.properties.values().any(any)
-            || schema.items.as_deref().is_some_and(any)
-            || schema.additional.as_deref().is_some_and(any)
-    }
-    any(&resource.schema)
+/// Of a built-in kind the schema is asked for values that it lists: what is required is for the kind's own rules, since
+/// its schema calls required what is always written.
+fn values(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = schema::validate(object, old, &resource.schema);
+    errors.retain(|error| error.kind == ErrorKind::NotSupported && error.value.as_ref().is_none_or(|value| value != ""));
+    errors
 }

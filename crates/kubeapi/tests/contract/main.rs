@@ -11,8 +11,11 @@ mod access;
 mod accounts;
 mod answer;
 mod apply;
+mod apply_structure;
 mod bad_input;
+mod clients;
 mod crd;
+mod crd_parts;
 mod create;
 mod delete;
 mod discovery;
@@ -25,6 +28,8 @@ mod policies;
 mod read;
 mod records;
 mod rules;
+mod rules_cel;
+mod rules_structure;
 mod selectors;
 mod services;
 mod strategic;
@@ -46,11 +51,15 @@ fn main() -> std::process::ExitCode {
     suite.add("patch", patch::CASES);
     suite.add("strategic", strategic::CASES);
     suite.add("apply", apply::CASES);
+    suite.add("apply_structure", apply_structure::CASES);
     suite.add("delete", delete::CASES);
     suite.add("garbage", garbage::CASES);
     suite.add("namespaces", namespaces::CASES);
     suite.add("crd", crd::CASES);
+    suite.add("crd_parts", crd_parts::CASES);
     suite.add("rules", rules::CASES);
+    suite.add("rules_cel", rules_cel::CASES);
+    suite.add("rules_structure", rules_structure::CASES);
     suite.add("validation", validation::CASES);
     suite.add("discovery", discovery::CASES);
     suite.add("access", access::CASES);
@@ -59,5 +68,6 @@ fn main() -> std::process::ExitCode {
     suite.add("records", records::CASES);
     suite.add("policies", policies::CASES);
     suite.add("bad_input", bad_input::CASES);
+    suite.add("clients", clients::CASES);
     suite.run()
 }

@@ -119,17 +119,35 @@ impl Mask {
     }
 }
 
+/// What is left of an error's text that is Go's own: a struct or a patch as Go prints it, a parser's words.
+fn without_go(message: &str, field: &str) -> Option<String> {
+    if field == "patch" {
+        return Some("Invalid value: <the patch>: <why>".to_owned());
+    }
+    let (_, why) = message.strip_prefix("Invalid value: {\"Rule\":")?.split_once("}: ")?;
+    let why = why.split_once("compilation failed: ").map_or(why, |_| "compilation failed: <why>");
+    Some(format!("Invalid value: <the rule>: {why}"))
+}
+
 /// A real server tells several errors in any order: it walks through Go's maps.
 fn ordered(mut body: Value) -> Value {
+    let mut message = body["message"].as_str().unwrap_or_default().to_owned();
     let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) else { return body };
+    for cause in causes.iter_mut() {
+        let said = cause["message"].as_str().unwrap_or_default().to_owned();
+        if let Some(text) = without_go(&said, cause["field"].as_str().unwrap_or_default()) {
+            message = message.replace(&said, &text);
+            cause["message"] = json!(text);
+        }
+    }
     causes.sort_by_key(|cause| ["field", "message"].map(|key| cause[key].to_string()));
     let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
     let lines: Vec<_> =
         causes.iter().map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message"))).collect();
-    let message = body["message"].as_str().unwrap_or_default();
-    if let Some((begin, _)) = message.split_once(" is invalid: [").filter(|_| lines.len() > 1) {
-        body["message"] = json!(format!("{begin} is invalid: [{}]", lines.join(", ")));
+    if let Some((begin, _)) = message.clone().split_once(" is invalid: [").filter(|_| lines.len() > 1) {
+        message = format!("{begin} is invalid: [{}]", lines.join(", "));
     }
+    body["message"] = json!(message);
     body
 }
 

@@ -97,10 +97,6 @@ impl Target {
         self.patch(path, Patch::Merge, body).await
     }
 
-    pub(crate) async fn apply(&self, path: &str, manager: &str, body: Value) -> Answer {
-        self.send(Call::apply(path, manager, &body)).await
-    }
-
     /// Sends `call` as the administrator unless it says otherwise.
     pub(crate) async fn send(&self, call: Call) -> Answer {
         let said = call.to_string();

@@ -3,7 +3,7 @@
 use super::keywords::Place;
 use super::{listed, text};
 use crate::cel::{self, Expression};
-use crate::invalid::{ErrorKind, FieldError, go_json};
+use crate::invalid::{FieldError, go_json};
 use crate::schema::{Schema, field_path};
 use serde_json::Value;
 
@@ -123,10 +123,5 @@ fn with_rule(field: &str, rule: &Value, detail: &str) -> FieldError {
         format!("\"{name}\":{}", rule.get(*keyword).map_or_else(|| (*absent).to_owned(), go_json))
     })
     .collect();
-    FieldError {
-        kind: ErrorKind::Invalid,
-        field: field.to_owned(),
-        value: None,
-        detail: format!("{{{}}}: {detail}", shown.join(",")),
-    }
+    FieldError::invalid_as_shown(field, &format!("{{{}}}", shown.join(",")), detail)
 }

@@ -21,7 +21,7 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Regex>, String> {
     let regex = regex::RegexBuilder::new(&translated(pattern))
         .size_limit(4 << 20)
         .build()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| words(pattern, &error))?;
     let regex = Arc::new(regex);
     if let Ok(mut cache) = COMPILED.lock() {
         if cache.len() >= KEPT {
@@ -30,6 +30,22 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Regex>, String> {
         cache.insert(pattern.to_owned(), Arc::clone(&regex));
     }
     Ok(regex)
+}
+
+/// What is wrong with a pattern, in Go's words as far as they are common.
+fn words(pattern: &str, error: &regex::Error) -> String {
+    let said = error.to_string();
+    let known = [
+        ("unclosed group", "missing closing )"),
+        ("unopened group", "unexpected )"),
+        ("unclosed character class", "missing closing ]"),
+        ("repetition operator missing expression", "missing argument to repetition operator"),
+        ("look-around", "invalid or unsupported Perl syntax"),
+        ("backreferences", "invalid escape sequence"),
+    ];
+    let found = known.iter().find(|(ours, _)| said.contains(ours));
+    let why = found.map_or_else(|| said.lines().last().unwrap_or_default(), |(_, theirs)| theirs);
+    format!("error parsing regexp: {why}: `{pattern}`")
 }
 
 /// Go's classes are ASCII, its `[` inside a class is a bracket, and a brace that repeats nothing is a brace.

@@ -83,8 +83,8 @@ pub(super) fn api_service(object: &Object<'_>) -> Vec<Value> {
         Some(service) => format!("{}/{}", text(service, "namespace"), text(service, "name")),
         None => "Local".to_owned(),
     };
-    let conditions = object.items("status.conditions").iter();
-    let available = conditions.filter(|condition| text(condition, "type") == "Available").next_back();
+    let mut conditions = object.items("status.conditions").iter();
+    let available = conditions.rfind(|condition| text(condition, "type") == "Available");
     let available = match available {
         Some(condition) if text(condition, "status") == "True" => "True".to_owned(),
         Some(condition) => format!("{} ({})", text(condition, "status"), text(condition, "reason")),
