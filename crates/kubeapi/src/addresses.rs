@@ -202,7 +202,9 @@ fn address(
             return;
         };
         if u32::from(address).wrapping_sub(NETWORK) >= SIZE {
-            let why = format!("failed to allocate IP {asked}: the provided network does not match the current range");
+            let why = format!(
+                "failed to allocate IP {asked}: the provided network does not match the current range"
+            );
             errors.push(FieldError::invalid("spec.clusterIPs", shown, why));
             return;
         }

@@ -38,7 +38,8 @@ pub(crate) fn object(
         }
     };
     if !object.is_object() {
-        let why = "json: cannot unmarshal a value into Go value of type struct { APIVersion string; Kind string }";
+        let why =
+            "json: cannot unmarshal a value into Go value of type struct { APIVersion string; Kind string }";
         return Err(not_json(why.to_owned()));
     }
     if resource.custom.is_some() && object["kind"].as_str().unwrap_or_default().is_empty() {
@@ -192,10 +193,13 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
         let (_, version) = split_api_version(&api_version);
         let handled = |why: String| {
             let said = if kind.is_empty() { want } else { &kind };
-            Refusal::bad_request(format!("{said} in version {version:?} cannot be handled as a {want}: {why}"))
+            Refusal::bad_request(format!(
+                "{said} in version {version:?} cannot be handled as a {want}: {why}"
+            ))
         };
         if !api_version.is_empty() && api_version != own && (kind.is_empty() || kind == *want) {
-            let why = format!("no kind {want:?} is registered for version {api_version:?} in scheme \"atoll\"");
+            let why =
+                format!("no kind {want:?} is registered for version {api_version:?} in scheme \"atoll\"");
             return Err(handled(why));
         }
         if !kind.is_empty() && kind != *want {
@@ -298,7 +302,8 @@ fn misfit(value: &Value, schema: &Schema, path: &mut String) -> Option<Misfit> {
         (Kind::IntOrString, _) => Some("intstr.IntOrString"),
     };
     if let Some(want) = want {
-        let got = if want.starts_with("int") { got } else { got.split(' ').next().unwrap_or_default().to_owned() };
+        let got =
+            if want.starts_with("int") { got } else { got.split(' ').next().unwrap_or_default().to_owned() };
         return Some(Misfit::Type { path: path.clone(), got, want });
     }
     let length = path.len();

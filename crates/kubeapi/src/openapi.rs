@@ -36,8 +36,11 @@ fn index(registry: &Registry) -> Value {
     let mut paths = Map::new();
     for (name, group) in registry.groups() {
         for version in &group.versions {
-            let path =
-                if name.is_empty() { format!("api/{}", version.name) } else { format!("apis/{name}/{}", version.name) };
+            let path = if name.is_empty() {
+                format!("api/{}", version.name)
+            } else {
+                format!("apis/{name}/{}", version.name)
+            };
             let hash = fingerprint(version);
             let url = format!("/openapi/v3/{path}?hash={hash}");
             paths.insert(path, json!({"serverRelativeURL": url}));

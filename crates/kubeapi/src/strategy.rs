@@ -294,11 +294,15 @@ fn special(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fiel
 /// Kinds with a few rules and no habits of their own.
 fn plain(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match (resource.group.as_str(), resource.names.kind.as_str()) {
-        ("apps" | "batch", kind) | ("", kind @ "ReplicationController") => workload::validate(kind, object, old),
+        ("apps" | "batch", kind) | ("", kind @ "ReplicationController") => {
+            workload::validate(kind, object, old)
+        }
         ("coordination.k8s.io", "Lease") => records::lease(object),
         ("discovery.k8s.io", "EndpointSlice") => records::endpoint_slice(object, old),
         ("scheduling.k8s.io", "PriorityClass") => records::priority_class(object, old),
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => records::policy_binding(object),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
+            records::policy_binding(object)
+        }
         _ => Vec::new(),
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn stored(resource: &Resource, object: &Value) -> Value {
     if is_new_event(resource) {
         rename(&mut value, true);
     }
-    value["apiVersion"] = crate::resource::api_version(&resource.stored.group, &resource.stored.version).into();
+    value["apiVersion"] =
+        crate::resource::api_version(&resource.stored.group, &resource.stored.version).into();
     if let Some(custom) = resource.custom.as_ref().filter(|_| resource.version != resource.stored.version) {
         // What the stored version does not know is lost.
         schema::prune(&mut value, &custom.stored_schema);

@@ -102,11 +102,13 @@ async fn tell(core: &Core, name: &str, left: &Left) {
     let Some(resource) = registry.find("", "v1", "namespaces") else { return };
     let stamp = core.here.stamp();
     let list = |parts: &BTreeMap<String, usize>, verb: &str| {
-        let parts: Vec<String> = parts.iter().map(|(what, count)| format!("{what} {verb} {count} resource instances")).collect();
+        let parts: Vec<String> =
+            parts.iter().map(|(what, count)| format!("{what} {verb} {count} resource instances")).collect();
         parts.join(", ")
     };
     let content = format!("Some resources are remaining: {}", list(&left.resources, "has"));
-    let finalizers = format!("Some content in the namespace has finalizers remaining: {}", list(&left.finalizers, "in"));
+    let finalizers =
+        format!("Some content in the namespace has finalizers remaining: {}", list(&left.finalizers, "in"));
     let key = Key::new("", "namespaces", "", name);
     let amended = core
         .amend(resource, &key, |namespace| {
@@ -114,15 +116,35 @@ async fn tell(core: &Core, name: &str, left: &Left) {
             let mut say = |kind: &str, status: &str, reason: &str, message: &str| {
                 set_condition(namespace, kind, status, reason, message, &stamp);
             };
-            say("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered");
-            say("NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed");
-            say("NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization");
+            say(
+                "NamespaceDeletionDiscoveryFailure",
+                "False",
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            );
+            say(
+                "NamespaceDeletionGroupVersionParsingFailure",
+                "False",
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            );
+            say(
+                "NamespaceDeletionContentFailure",
+                "False",
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            );
             if left.is_empty() {
                 return before != namespace["status"];
             }
             say("NamespaceContentRemaining", "True", "SomeResourcesRemain", &content);
             if left.finalizers.is_empty() {
-                say("NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", "All content-preserving finalizers finished");
+                say(
+                    "NamespaceFinalizersRemaining",
+                    "False",
+                    "ContentHasNoFinalizers",
+                    "All content-preserving finalizers finished",
+                );
             } else {
                 say("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", &finalizers);
             }

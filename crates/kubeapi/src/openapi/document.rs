@@ -60,7 +60,11 @@ fn add_kind(schemas: &mut Map<String, Value>, resource: &Resource, name: &str) {
         document["properties"]["metadata"] = json!({"allOf": [{"$ref": format!("{PLACE}{OBJECT_META}")}]});
         document["x-kubernetes-group-version-kind"] = of_kind;
         schemas.insert(name.to_owned(), document);
-        add_definitions(schemas, builtin::definitions("", "v1", "ConfigMap").map(|(_, found)| found).unwrap_or_default(), "ConfigMap");
+        add_definitions(
+            schemas,
+            builtin::definitions("", "v1", "ConfigMap").map(|(_, found)| found).unwrap_or_default(),
+            "ConfigMap",
+        );
         return;
     }
     match builtin::definitions(&resource.group, &resource.version, &resource.names.kind) {

@@ -46,7 +46,8 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
         status_resets: vec!["metadata".to_owned(), "spec".to_owned()],
         ..Habits::default()
     };
-    let storage = spec["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
+    let storage =
+        spec["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
     let kept_as = storage.map(|version| Arc::new(schema_of(version)));
     let stored = Stored {
         group: group.clone(),

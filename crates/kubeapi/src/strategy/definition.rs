@@ -15,7 +15,8 @@ pub(super) fn default(object: &mut Value) {
     set(object, "spec.names.listKind", format!("{kind}List"));
     set(object, "spec.conversion", json!({"strategy": "None"}));
     for version in each(object, "spec.versions") {
-        if let Some(document) = version.get_mut("schema").and_then(|schema| schema.get_mut("openAPIV3Schema")) {
+        if let Some(document) = version.get_mut("schema").and_then(|schema| schema.get_mut("openAPIV3Schema"))
+        {
             tidy(document);
         }
     }
@@ -27,12 +28,20 @@ fn tidy(schema: &mut Value) {
     keywords.retain(|name, value| match value {
         Value::Null => false,
         Value::Object(fields) => {
-            name == "items" || name == "additionalProperties" || name == "not" || name == "default" || !fields.is_empty()
+            name == "items"
+                || name == "additionalProperties"
+                || name == "not"
+                || name == "default"
+                || !fields.is_empty()
         }
         Value::Array(items) => name == "default" || !items.is_empty(),
         Value::String(text) => name == "default" || !text.is_empty(),
         Value::Bool(flag) => {
-            *flag || matches!(name.as_str(), "default" | "additionalProperties" | "x-kubernetes-preserve-unknown-fields")
+            *flag
+                || matches!(
+                    name.as_str(),
+                    "default" | "additionalProperties" | "x-kubernetes-preserve-unknown-fields"
+                )
         }
         Value::Number(_) => true,
     });
@@ -220,7 +229,8 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
         }
         errors.extend(schema::structural(document, &path));
     }
-    let same = |field: &str| versions.windows(2).all(|pair| matches!(pair, [a, b] if a.get(field) == b.get(field)));
+    let same =
+        |field: &str| versions.windows(2).all(|pair| matches!(pair, [a, b] if a.get(field) == b.get(field)));
     for (index, version) in versions.iter().enumerate() {
         let at = |field: &str| {
             if same(field) { format!("spec.{field}") } else { format!("spec.versions[{index}].{field}") }
@@ -256,7 +266,8 @@ fn check_columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(&at("name"), ""));
         }
         match text("type") {
-            "" => errors.push(FieldError::required(&at("type"), "must be one of boolean,date,integer,number,string")),
+            "" => errors
+                .push(FieldError::required(&at("type"), "must be one of boolean,date,integer,number,string")),
             "boolean" | "date" | "integer" | "number" | "string" => {}
             other => {
                 let why = "must be one of boolean,date,integer,number,string";

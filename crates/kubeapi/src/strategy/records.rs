@@ -16,7 +16,8 @@ pub(super) fn event(group: &str, object: &Value, old: Option<&Value>) -> Vec<Fie
     let namespace = text(&object["metadata"]["namespace"]);
     let subject = if group.is_empty() { "involvedObject" } else { "regarding" };
     let about = text(&object[subject]["namespace"]);
-    let fits = if about.is_empty() { matches!(namespace, "default" | "kube-system") } else { about == namespace };
+    let fits =
+        if about.is_empty() { matches!(namespace, "default" | "kube-system") } else { about == namespace };
     if !fits {
         let path = format!("{}.namespace", if group.is_empty() { subject } else { "involvedObject" });
         errors.push(FieldError::invalid(&path, about, "does not match event.namespace"));
@@ -35,7 +36,8 @@ pub(super) fn event(group: &str, object: &Value, old: Option<&Value>) -> Vec<Fie
     let controller = text(&object["reportingController"]);
     if !controller.is_empty() {
         let wrong = names::qualified(controller);
-        errors.extend(wrong.into_iter().map(|why| FieldError::invalid("reportingController", controller, why)));
+        errors
+            .extend(wrong.into_iter().map(|why| FieldError::invalid("reportingController", controller, why)));
     }
     if !matches!(text(&object["type"]), "Normal" | "Warning") {
         errors.push(FieldError::invalid("type", text(&object["type"]), "has invalid value: "));
@@ -50,7 +52,11 @@ pub(super) fn lease(object: &Value) -> Vec<FieldError> {
         errors.push(FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
     }
     if let Some(count) = spec["leaseTransitions"].as_i64().filter(|count| *count < 0) {
-        errors.push(FieldError::invalid("spec.leaseTransitions", count, "must be greater than or equal to 0"));
+        errors.push(FieldError::invalid(
+            "spec.leaseTransitions",
+            count,
+            "must be greater than or equal to 0",
+        ));
     }
     errors
 }
@@ -79,11 +85,15 @@ pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>) -> Vec<FieldEr
             let given = text(address);
             let parsed: Option<IpAddr> = given.parse().ok();
             let wrong = match (kind, parsed) {
-                ("IPv4" | "IPv6", None) => Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+                ("IPv4" | "IPv6", None) => {
+                    Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+                }
                 ("IPv4", Some(IpAddr::V6(_))) => Some("must be an IPv4 address"),
                 ("IPv6", Some(IpAddr::V4(_))) => Some("must be an IPv6 address"),
                 (_, Some(address)) if address.is_unspecified() => Some("may not be unspecified (0.0.0.0)"),
-                (_, Some(address)) if address.is_loopback() => Some("may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+                (_, Some(address)) if address.is_loopback() => {
+                    Some("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+                }
                 _ => None,
             };
             if let Some(why) = wrong {
@@ -175,10 +185,16 @@ pub(super) fn rbac(object: &Value, old: Option<&Value>, namespaced: bool) -> Vec
             continue;
         }
         if !given("apiGroups") {
-            errors.push(FieldError::required(&path("apiGroups"), "resource rules must supply at least one api group"));
+            errors.push(FieldError::required(
+                &path("apiGroups"),
+                "resource rules must supply at least one api group",
+            ));
         }
         if !given("resources") {
-            errors.push(FieldError::required(&path("resources"), "resource rules must supply at least one resource"));
+            errors.push(FieldError::required(
+                &path("resources"),
+                "resource rules must supply at least one resource",
+            ));
         }
     }
     errors

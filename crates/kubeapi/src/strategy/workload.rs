@@ -75,10 +75,9 @@ fn pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required(&format!("{path}.containers"), ""));
     }
     let mut seen: Vec<&str> = Vec::new();
-    for (list, containers) in [
-        ("initContainers", spec["initContainers"].as_array().unwrap_or(&none)),
-        ("containers", containers),
-    ] {
+    for (list, containers) in
+        [("initContainers", spec["initContainers"].as_array().unwrap_or(&none)), ("containers", containers)]
+    {
         for (index, container) in containers.iter().enumerate() {
             let at = |field: &str| format!("{path}.{list}[{index}].{field}");
             let name = container["name"].as_str().unwrap_or_default();

@@ -87,7 +87,9 @@ impl Ask<'_> {
         if !body.is_object() || kind != "DeleteOptions" {
             return Err(wrong("decoded object cannot be converted to DeleteOptions".to_owned()));
         }
-        let fits = |field: &str, is: fn(&Value) -> bool| body.get(field).is_none_or(|value| value.is_null() || is(value));
+        let fits = |field: &str, is: fn(&Value) -> bool| {
+            body.get(field).is_none_or(|value| value.is_null() || is(value))
+        };
         let shape = fits("gracePeriodSeconds", Value::is_i64)
             && fits("preconditions", Value::is_object)
             && fits("propagationPolicy", Value::is_string)

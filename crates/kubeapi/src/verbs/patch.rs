@@ -94,7 +94,9 @@ impl Patch {
             )));
         }
         let fits = match kind {
-            PatchKind::Json => body.as_array().is_some_and(|operations| operations.iter().all(Value::is_object)),
+            PatchKind::Json => {
+                body.as_array().is_some_and(|operations| operations.iter().all(Value::is_object))
+            }
             PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => body.is_object(),
         };
         if !fits {

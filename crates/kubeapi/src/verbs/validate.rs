@@ -35,7 +35,9 @@ pub(super) fn update(
             errors.extend(values(resource, new, Some(old)));
             (errors, Vec::new())
         }
-        Some(custom) if by == Some(&Subresource::Status) => (status(resource, custom, new, old, found), Vec::new()),
+        Some(custom) if by == Some(&Subresource::Status) => {
+            (status(resource, custom, new, old, found), Vec::new())
+        }
         Some(custom) => {
             let errors = schema::check(new, Some(old), &resource.schema, &custom.rules, found);
             let tolerated = if errors.is_empty() && !custom.rules.is_empty() {
@@ -50,11 +52,18 @@ pub(super) fn update(
 }
 
 /// A change of the status: the schema is asked about nothing else.
-fn status(resource: &Resource, custom: &Custom, new: &Value, old: &Value, found: Vec<FieldError>) -> Vec<FieldError> {
+fn status(
+    resource: &Resource,
+    custom: &Custom,
+    new: &Value,
+    old: &Value,
+    found: Vec<FieldError>,
+) -> Vec<FieldError> {
     let mut errors = found;
     if let (Some(schema), Some(value)) = (resource.schema.properties.get("status"), new.get("status")) {
         for mut error in schema::validate(value, old.get("status"), schema) {
-            error.field = if error.field.is_empty() { "status".to_owned() } else { format!("status.{}", error.field) };
+            error.field =
+                if error.field.is_empty() { "status".to_owned() } else { format!("status.{}", error.field) };
             errors.push(error);
         }
     }
@@ -67,7 +76,11 @@ fn status(resource: &Resource, custom: &Custom, new: &Value, old: &Value, found:
     let blocks = |error: &FieldError| {
         matches!(
             error.kind,
-            ErrorKind::NotSupported | ErrorKind::Required | ErrorKind::TooLong | ErrorKind::TooMany | ErrorKind::TypeInvalid
+            ErrorKind::NotSupported
+                | ErrorKind::Required
+                | ErrorKind::TooLong
+                | ErrorKind::TooMany
+                | ErrorKind::TypeInvalid
         )
     };
     if errors.iter().any(blocks) {
@@ -83,6 +96,8 @@ fn status(resource: &Resource, custom: &Custom, new: &Value, old: &Value, found:
 /// its schema calls required what is always written.
 fn values(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = schema::validate(object, old, &resource.schema);
-    errors.retain(|error| error.kind == ErrorKind::NotSupported && error.value.as_ref().is_none_or(|value| value != ""));
+    errors.retain(|error| {
+        error.kind == ErrorKind::NotSupported && error.value.as_ref().is_none_or(|value| value != "")
+    });
     errors
 }

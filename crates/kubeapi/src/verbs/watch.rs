@@ -58,7 +58,8 @@ impl Ask<'_> {
             let field = format!("metadata.name={}", self.target.name);
             selection = Selection::parse(&self.resource, &options.label_selector, &field)?;
         }
-        let wanted = revision(&options.resource_version).map_err(|error| Refusal::plain(error.to_string()))?;
+        let wanted =
+            revision(&options.resource_version).map_err(|error| Refusal::plain(error.to_string()))?;
         let start = match (options.initial_events, wanted) {
             (Some(true), _) if options.bookmarks => Start::StateThenMark,
             (Some(true), _) | (None, None | Some(0)) => Start::State,

@@ -8,10 +8,8 @@ use kubeapi::store::Store;
 use kubeapi::{Api, Options};
 
 /// Cases that the embedded server does not pass on purpose, and why; `docs/kubeapi.md` tells users.
-pub(crate) const LEFT_OUT: &[(&str, &str)] = &[(
-    "rules_structure::a_rule_may_not_cost_too_much",
-    "no estimate is made of what a rule costs",
-)];
+pub(crate) const LEFT_OUT: &[(&str, &str)] =
+    &[("rules_structure::a_rule_may_not_cost_too_much", "no estimate is made of what a rule costs")];
 
 /// A running embedded server.
 pub(crate) struct Embedded {
