@@ -7,6 +7,8 @@
 //! A case is a function on a [`target::Target`], the same for both. Answers of `golden/` were recorded from the
 //! real server and are compared on both. See `docs/kubeapi.md` for what is left out on purpose.
 
+#![allow(clippy::needless_pass_by_value, reason = "cases say their JSON in place")]
+
 mod access;
 mod accounts;
 mod answer;

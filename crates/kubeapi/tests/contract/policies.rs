@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies: CEL that refuses, warns or only notes.
+//! Admission policies: CEL that refuses, warns or only notes.
 
 use serde_json::{Value, json};
 
