@@ -13,6 +13,9 @@ use tokio::task::JoinSet;
 const LIMIT: Duration = Duration::from_secs(30);
 const WATCHED: &str = "watched";
 
+/// What a watcher was told, and when; or how its watch ended.
+type News = Result<(Option<String>, Instant), String>;
+
 /// Milliseconds per change and watcher.
 pub(super) async fn measure(server: &dyn Server, options: &Options, round: usize) -> Result<Vec<f64>, Error> {
     let writer = client(server).await?;
@@ -30,9 +33,16 @@ pub(super) async fn measure(server: &dyn Server, options: &Options, round: usize
         let tell = tell.clone();
         watching.spawn(async move {
             let mut lines = Box::pin(lines).lines();
-            while let Some(Ok(line)) = lines.next().await {
+            loop {
+                let line = lines.next().await;
                 let at = Instant::now();
-                if tell.send((said(&line), at)).is_err() {
+                let news = match line {
+                    Some(Ok(line)) => Ok((said(&line), at)),
+                    Some(Err(error)) => Err(error.to_string()),
+                    None => Err("it came to its end".to_owned()),
+                };
+                let ended = news.is_err();
+                if tell.send(news).is_err() || ended {
                     return;
                 }
             }
@@ -57,7 +67,7 @@ pub(super) async fn measure(server: &dyn Server, options: &Options, round: usize
 
 /// When each of `watchers` was told `says`, or anything.
 async fn wait(
-    seen: &mut mpsc::UnboundedReceiver<(Option<String>, Instant)>,
+    seen: &mut mpsc::UnboundedReceiver<News>,
     watchers: usize,
     says: Option<&str>,
     server: &str,
@@ -65,20 +75,27 @@ async fn wait(
     let mut told = Vec::with_capacity(watchers);
     let all = tokio::time::timeout(LIMIT, async {
         while told.len() < watchers {
-            let Some((said, at)) = seen.recv().await else { return };
-            if says.is_none() || said.as_deref() == says {
-                told.push(at);
+            match seen.recv().await {
+                Some(Ok((said, at))) if says.is_none() || said.as_deref() == says => told.push(at),
+                Some(Ok(_)) => {}
+                Some(Err(why)) => return Err(Error::Hook { action: "watch", why }),
+                None => break,
             }
         }
+        Ok(())
     });
-    if all.await.is_ok() && told.len() == watchers {
+    if let Ok(ended) = all.await {
+        ended?;
+    }
+    if told.len() == watchers {
         return Ok(told);
     }
-    Err(Error::Deadline {
-        what: format!("every watcher of {server} sees a change"),
-        seconds: LIMIT.as_secs(),
-        missing: format!("{} of {watchers}", watchers - told.len()),
-    })
+    let what = match says {
+        Some(says) => format!("every watcher of {server} sees the change {says}"),
+        None => format!("every watcher of {server} sees what is there"),
+    };
+    let missing = format!("{} of {watchers}", watchers - told.len());
+    Err(Error::Deadline { what, seconds: LIMIT.as_secs(), missing })
 }
 
 /// The part of a line that says which change it is, without reading all of it as JSON: this is the clock, not the work.

@@ -12,8 +12,9 @@ use redb::{
     Builder, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable,
     StorageError, TableDefinition, WriteTransaction,
 };
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -112,7 +113,10 @@ pub(super) trait Place: Send {
 
 impl Place for PathBuf {
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
-        let database = builder.create(self)?;
+        // It has secrets in it.
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(self)?;
+        let database = builder.create_file(file)?;
         // The file's name has to survive a power cut, too.
         if let Some(parent) = self.parent() {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };

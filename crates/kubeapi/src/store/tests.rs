@@ -1,5 +1,6 @@
 //! The durable store on a medium that fails: power cuts, no room, failing syncs.
 
+mod cost;
 mod full;
 mod medium;
 mod power;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use kubeapi::store::{Key, Object, OpenError, Store, Write};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 async fn closed_store(dir: &Path) -> (PathBuf, Vec<Object>) {
@@ -96,4 +97,12 @@ fn a_file_has_one_owner() {
     assert!(matches!(error, OpenError::InUse { .. }), "{error}");
     drop(first);
     Store::open(&path).unwrap();
+}
+
+#[test]
+fn a_store_is_its_owners_alone() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = dir.path().join("store.redb");
+    drop(Store::open(&path).unwrap());
+    assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -4,10 +4,14 @@ use crate::store::disk::Place;
 use redb::{Builder, Database, DatabaseError, ReadOnlyDatabase, StorageBackend};
 use std::io::{Error, ErrorKind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Medium(Arc<Mutex<Plates>>);
+pub(super) struct Medium {
+    plates: Arc<Mutex<Plates>>,
+    /// While it is held, a sync waits.
+    gate: Arc<(Mutex<bool>, Condvar)>,
+}
 
 #[derive(Debug, Default)]
 struct Plates {
@@ -20,6 +24,8 @@ struct Plates {
     steps_left: Option<usize>,
     capacity: Option<usize>,
     sync_fails: bool,
+    syncs: usize,
+    bytes_written: usize,
 }
 
 #[derive(Debug)]
@@ -37,7 +43,7 @@ struct Opened {
 
 impl Medium {
     fn plates(&self) -> MutexGuard<'_, Plates> {
-        self.0.lock().unwrap()
+        self.plates.lock().unwrap()
     }
 
     pub(super) fn cut_power_after(&self, steps: usize) {
@@ -67,6 +73,17 @@ impl Medium {
 
     pub(super) fn make_room(&self) {
         self.plates().capacity = None;
+    }
+
+    /// Syncs and bytes written since it was new.
+    pub(super) fn work(&self) -> (usize, usize) {
+        let plates = self.plates();
+        (plates.syncs, plates.bytes_written)
+    }
+
+    pub(super) fn hold_syncs(&self, hold: bool) {
+        *self.gate.0.lock().unwrap() = hold;
+        self.gate.1.notify_all();
     }
 
     pub(super) fn fail_syncs(&self, fail: bool) {
@@ -126,7 +143,10 @@ impl StorageBackend for Opened {
     }
 
     fn sync_data(&self) -> Result<(), Error> {
+        let (held, changed) = &*self.medium.gate;
+        drop(changed.wait_while(held.lock().unwrap(), |held| *held).unwrap());
         let mut plates = self.step()?;
+        plates.syncs += 1;
         if plates.sync_fails {
             return Err(Error::other("the medium does not answer"));
         }
@@ -139,6 +159,7 @@ impl StorageBackend for Opened {
         let mut plates = self.step()?;
         let at = usize::try_from(offset).unwrap();
         put(&mut plates.now, at, data);
+        plates.bytes_written += data.len();
         plates.unsynced.push(Step::Write(at, data.to_vec()));
         Ok(())
     }
