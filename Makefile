@@ -1,6 +1,6 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help test lint lab-up lab-down bench bench-dns bench-start conformance
+.PHONY: help test lint lab-up lab-down bench bench-api bench-dns bench-start conformance
 
 N ?= 3
 NAME ?= default
@@ -31,6 +31,11 @@ bench: ## Measure how fast changes propagate, against a floor in the same run (B
 bench-dns: ## Measure atoll dns beside CoreDNS's own option, by dnsperf (BENCH="--rounds 1 -o json")
 	@$(CARGO) build --quiet --workspace --release --bins
 	@target/release/lab bench dns $(BENCH)
+
+bench-api: ## Measure the embedded API and kube-apiserver on etcd side by side (BENCH="--objects 1000 -o json")
+	@$(CARGO) build --quiet --release -p atoll-lab --bin lab
+	@$(CARGO) build --quiet --release -p atoll-kubeapi --example serve
+	@target/release/lab bench api $(BENCH)
 
 bench-start: ## Measure how long clusters take to start, whole and API-only
 	@$(CARGO) build --quiet --workspace --release --bin lab

@@ -18,9 +18,12 @@ use std::path::Path;
 pub(crate) async fn boot(cluster: &Cluster, images: &Path, progress: &Progress) -> Result<()> {
     cluster.start(Component::Etcd)?;
     cluster.start(Component::ApiServer)?;
-    if cluster.kind() == Kind::ApiOnly {
+    if cluster.kind() != Kind::Whole {
         cluster.api_ready().await?;
         progress.reached(cluster.name(), "API ready");
+        if cluster.kind() == Kind::ApiWithCleanup {
+            cluster.start(Component::ControllerManager)?;
+        }
         return Ok(());
     }
     cluster.start(Component::Containerd)?;

@@ -1,8 +1,10 @@
 //! The command line: flags here, one file per command that does more than call the library.
 
+mod api;
 mod bench;
 mod conformance;
 mod dns;
+mod facts;
 mod output;
 mod propagation;
 mod up;
@@ -94,7 +96,7 @@ enum Command {
         /// The folder.
         folder: PathBuf,
     },
-    /// Measure how long clusters take to start and to go, or how fast changes propagate.
+    /// Measure how long clusters take to start and to go, how fast changes propagate, or APIs side by side.
     #[command(
         after_help = "Examples:\n  lab bench\n  lab bench --rounds 10 -o json\n  lab bench propagation --quick"
     )]
@@ -112,6 +114,9 @@ enum Command {
         /// The address.
         address: std::net::Ipv4Addr,
     },
+    /// Write the facts about Kubernetes' own kinds that the product compiles in, from a lab that is up.
+    #[command(after_help = "Example:\n  lab facts openapi crates/apimachinery/facts/openapi.tsv")]
+    Facts(facts::Facts),
     /// Install packages, build Kubernetes and make the images, and start nothing.
     Install,
     /// Print a shell completion script.
@@ -137,6 +142,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Bench(bench) => bench.run().await?,
         Command::Conformance(conformance) => return conformance.run().await,
         Command::AwaitAnswer { server, name, address } => dns::await_answer(&server, &name, address)?,
+        Command::Facts(facts) => facts.run().await?,
         Command::Install => {
             possible()?;
             let installed = lab::install(&lab::cache_root(), &Progress::to_stderr())?;

@@ -106,6 +106,9 @@ impl Cluster {
             let way = Access { token: pki.token(identity), ..self.access() };
             write(&format!("{file}.kubeconfig"), &config::kubeconfig(&[way]))?;
         }
+        if self.kind == Kind::ApiWithCleanup {
+            return Ok(());
+        }
         write("containerd.toml", &config::containerd(dir))?;
         write("cni/10-pods.conflist", &config::cni(&self.addresses))?;
         write("kubelet.yaml", &config::kubelet(dir, self.addresses.service(10).v4))?;
@@ -153,11 +156,17 @@ impl Cluster {
         &self.programs
     }
 
+    /// An administrator's bearer token.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     /// The components that it consists of.
     pub fn components(&self) -> &'static [Component] {
         match self.kind {
             Kind::Whole => &Component::ALL,
             Kind::ApiOnly => &Component::API,
+            Kind::ApiWithCleanup => &Component::API_WITH_CLEANUP,
         }
     }
 
@@ -201,6 +210,7 @@ impl Cluster {
             addresses: self.addresses,
             programs: &self.programs,
             api_server: &self.api_server,
+            kind: self.kind,
             fsync: self.fsync,
             audit: self.audit,
         };

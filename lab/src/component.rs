@@ -2,6 +2,7 @@
 
 use crate::addresses::ClusterAddresses;
 use crate::install::Programs;
+use crate::spec::Kind;
 use std::path::Path;
 
 /// One program of a cluster.
@@ -34,6 +35,9 @@ impl Component {
     /// The components of a cluster that is only an API.
     pub const API: [Self; 2] = [Self::Etcd, Self::ApiServer];
 
+    /// The components of an API with the controllers that belong to it.
+    pub const API_WITH_CLEANUP: [Self; 3] = [Self::Etcd, Self::ApiServer, Self::ControllerManager];
+
     /// The program's name, also that of its log.
     pub fn name(self) -> &'static str {
         match self {
@@ -57,6 +61,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) programs: &'a Programs,
     /// Which kube-apiserver.
     pub(crate) api_server: &'a Path,
+    pub(crate) kind: Kind,
     /// Whether etcd waits for the disk. Without it a killed etcd loses nothing, only a lost machine does.
     pub(crate) fsync: bool,
     /// Whether the API server records its requests.
@@ -144,14 +149,20 @@ impl Setting<'_> {
     }
 
     fn controller_manager(&self) -> Vec<String> {
-        vec![
+        let mut flags = vec![
             format!("--kubeconfig={}", self.path("controller-manager.kubeconfig")),
             format!("--service-account-private-key-file={}", self.path("pki/sa.key")),
             format!("--root-ca-file={}", self.path("pki/ca.crt")),
             format!("--service-cluster-ip-range={}", self.addresses.services().joined()),
             "--leader-elect=false".into(),
             "--secure-port=0".into(),
-        ]
+        ];
+        if self.kind == Kind::ApiWithCleanup {
+            let wanted =
+                "namespace-controller,garbage-collector-controller,clusterrole-aggregation-controller";
+            flags.push(format!("--controllers={wanted}"));
+        }
+        flags
     }
 
     fn scheduler(&self) -> Vec<String> {
@@ -189,6 +200,7 @@ mod tests {
             addresses,
             programs: &programs,
             api_server: Path::new("/k/kube-apiserver"),
+            kind: Kind::Whole,
             fsync: true,
             audit: false,
         };

@@ -40,6 +40,11 @@ pub struct Installed {
     pub images: PathBuf,
 }
 
+/// `go.mod` and `go.sum` of the Kubernetes that clusters run.
+pub(crate) fn kubernetes_pins() -> (&'static str, &'static str) {
+    KUBERNETES.pins()
+}
+
 /// Whether everything is in the cache, so that neither Go nor Rust is needed.
 pub(crate) fn is_complete(cache: &Path) -> bool {
     [KUBERNETES.key(), COREDNS.key()].iter().all(|key| cache.join(key).exists())

@@ -217,6 +217,14 @@ impl Lab {
     }
 }
 
+impl Lab {
+    /// Did this process start it, so that it goes with it?
+    #[must_use]
+    pub fn is_owned(&self) -> bool {
+        self.owned
+    }
+}
+
 impl Drop for Lab {
     fn drop(&mut self) {
         if self.owned

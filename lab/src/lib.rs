@@ -28,6 +28,7 @@ mod command;
 mod component;
 mod config;
 mod error;
+pub mod facts;
 pub mod fault;
 pub mod image;
 mod install;

@@ -12,6 +12,8 @@ pub enum Kind {
     Whole,
     /// etcd and kube-apiserver only, for what needs no pods.
     ApiOnly,
+    /// As `ApiOnly`, with the controllers that an API is not whole without: of namespaces, garbage and roles.
+    ApiWithCleanup,
 }
 
 /// A lab to be.
@@ -52,6 +54,11 @@ impl Spec {
     /// `clusters` that are only an API.
     pub fn api_only(name: &str, clusters: u8) -> Self {
         Self { kind: Kind::ApiOnly, ..Self::whole(name, clusters) }
+    }
+
+    /// `clusters` that are only an API, and in which deleted namespaces and orphans go away and roles aggregate.
+    pub fn api_with_cleanup(name: &str, clusters: u8) -> Self {
+        Self { kind: Kind::ApiWithCleanup, ..Self::whole(name, clusters) }
     }
 
     /// Adds a host outside all clusters.

@@ -1,6 +1,7 @@
 //! An error for a person: what happened, why, what to do.
 
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use atoll_hub::HubError;
@@ -9,6 +10,7 @@ use atoll_hub::join::JoinError;
 use atoll_hub::unjoin::UnjoinError;
 use dns_server::ServerError;
 use dns_server::setup::SetupError;
+use kubeapi::backup::RestoreError;
 
 /// Asked wrongly; clap uses the same code.
 const USAGE: u8 = 2;
@@ -82,6 +84,34 @@ impl Failure {
             | SetupError::Raced => None,
         };
         Self { what: format!("cannot {doing}: {error}"), why, hint: error.hint(), usage: false }
+    }
+
+    pub(crate) fn no_data(data_dir: &Path) -> Self {
+        Self {
+            what: format!("there is no hub's data in {}", data_dir.display()),
+            why: None,
+            hint: Some("name the --data-dir that the hub was started with".to_owned()),
+            usage: true,
+        }
+    }
+
+    pub(crate) fn restore(data_dir: &Path, error: &RestoreError) -> Self {
+        let hint = match error {
+            RestoreError::NotEmpty { .. } => Some(
+                "name another directory, or add --force: what is there then moves to restore.old".to_owned(),
+            ),
+            RestoreError::InUse { .. } => Some("stop the hub first".to_owned()),
+            RestoreError::Backup { .. } => Some("nothing was changed; use another backup".to_owned()),
+            RestoreError::Format { .. } => Some("use the version of atoll that made it".to_owned()),
+            RestoreError::Read(_) | RestoreError::Write { .. } | RestoreError::Store(_) => None,
+        };
+        let usage = matches!(error, RestoreError::NotEmpty { .. });
+        Self {
+            what: format!("cannot restore into {}", data_dir.display()),
+            why: Some(error.to_string()),
+            hint,
+            usage,
+        }
     }
 
     fn connect(error: &ConnectError) -> Self {

@@ -11,6 +11,8 @@
 //! Nothing here knows the hub or the member: plain clients on kubeconfigs, and labels that the standard has. What only
 //! the caller can do (restart the hub, read audit logs) comes in by [`Hub`] and [`Audit`].
 //!
+//! [`api`] is another benchmark: Kubernetes APIs side by side.
+//!
 //! Start at [`propagation`]; the floor is `floor.rs`, the order of a run [`schedule::steps`].
 //!
 //! ```no_run
@@ -31,6 +33,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod api;
 mod environment;
 mod error;
 mod eyes;

@@ -1,5 +1,7 @@
-//! `lab bench`: how long clusters take to start; and, as a command of its own, how fast changes propagate.
+//! `lab bench`: how long clusters take to start; and, as commands of their own, how fast changes propagate, and APIs side
+//! by side.
 
+use super::api::Api;
 use super::dns::Dns;
 use super::output::Format;
 use super::propagation::Propagation;
@@ -38,6 +40,11 @@ enum What {
   lab bench dns
   lab bench dns --rounds 1 --seconds 2 --changes 20")]
     Dns(Dns),
+    /// Measure the embedded API and kube-apiserver on etcd side by side: starts, memory, writes, watches.
+    #[command(after_help = "Examples:
+  lab bench api
+  lab bench api --objects 1000 --rounds 2 --starts 2 -o json")]
+    Api(Api),
 }
 
 #[derive(Serialize)]
@@ -54,6 +61,7 @@ impl Bench {
         match self.what {
             Some(What::Propagation(propagation)) => return Box::pin(propagation.run()).await,
             Some(What::Dns(dns)) => return Box::pin(dns.run()).await,
+            Some(What::Api(api)) => return Box::pin(api.run()).await,
             None => {}
         }
         lab::install(&lab::cache_root(), &Progress::to_stderr())?;

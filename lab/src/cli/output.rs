@@ -102,6 +102,10 @@ impl Format {
         self.print_as(report, super::dns::Report::text)
     }
 
+    pub(super) fn print_api(self, report: &atoll_bench::api::Report) -> anyhow::Result<()> {
+        self.print_as(report, ToString::to_string)
+    }
+
     fn print_as<T: Serialize + ?Sized>(
         self,
         value: &T,

@@ -21,6 +21,9 @@ pub(super) struct Up {
     /// Give the cluster of this number the API of the oldest Kubernetes that is supported; needs --api-only.
     #[arg(long, value_name = "NUMBER")]
     oldest: Vec<u8>,
+    /// As `--api-only`, with the controllers of namespaces, garbage and aggregated roles.
+    #[arg(long, conflicts_with = "api_only")]
+    api_with_cleanup: bool,
     /// A host outside all clusters, on the same network; may be given more than once.
     #[arg(long = "bystander", value_name = "NAME")]
     bystanders: Vec<String>,
@@ -40,7 +43,11 @@ impl Up {
         let spec = Spec {
             name: self.named.name,
             clusters: self.clusters,
-            kind: if self.api_only { Kind::ApiOnly } else { Kind::Whole },
+            kind: match (self.api_only, self.api_with_cleanup) {
+                (true, _) => Kind::ApiOnly,
+                (false, true) => Kind::ApiWithCleanup,
+                (false, false) => Kind::Whole,
+            },
             bystanders: self.bystanders,
             fsync: self.fsync,
             audit: true,

@@ -74,6 +74,11 @@ impl GoPart {
         let everything = [self.go_mod, self.go_sum, &self.packages.join(" "), &self.variables.join(" ")];
         format!("{}-{}-{}", self.name, self.version, &digest(everything.concat().as_bytes())[..12])
     }
+
+    /// Its `go.mod` and `go.sum`.
+    pub(super) fn pins(&self) -> (&'static str, &'static str) {
+        (self.go_mod, self.go_sum)
+    }
 }
 
 /// The folder with the programs of `part`, built if it is not in the cache yet.

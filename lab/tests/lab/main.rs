@@ -3,6 +3,7 @@
 //! One process owns the clusters, starts them when the first test needs them and takes them down at the end.
 //! Where real clusters can't run it says SKIPPED and why; with `CI=true` that is a failure.
 
+mod answers;
 mod components;
 mod cuts;
 mod dns;
@@ -34,5 +35,6 @@ fn main() -> std::process::ExitCode {
     joining::tests(&mut suite);
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
+    answers::tests(&mut suite);
     suite.run()
 }

@@ -1,5 +1,9 @@
 //! Runs the binary; what it says stands in the test.
 
+#![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
+
+mod backup;
+
 use std::process::Command;
 
 /// Exit code, stdout and stderr of a run without any kubeconfig of the environment.
@@ -31,9 +35,18 @@ fn the_version_is_one_line() {
 
 #[test]
 fn help_has_examples_for_every_command() {
-    for command in
-        ["hub", "join", "unjoin", "clusters", "bench", "dns", "dns setup", "dns manifest", "crds", "completion"]
-    {
+    for command in [
+        "hub",
+        "join",
+        "unjoin",
+        "clusters",
+        "bench",
+        "dns",
+        "dns setup",
+        "dns manifest",
+        "crds",
+        "completion",
+    ] {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let (code, help, _) = atoll(&words);
         assert_eq!(code, Some(0), "{command}");

@@ -1,0 +1,256 @@
+//! The rules at one node of a schema, and below it.
+
+use crate::cel::{self, Expression};
+use crate::invalid::FieldError;
+use crate::schema::{Kind, Rule, Schema, correlate};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Most bytes of a message that an expression made.
+const MESSAGE_MOST: usize = 5 * 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    rules: Vec<Compiled>,
+    properties: BTreeMap<String, Node>,
+    additional: Option<Box<Node>>,
+    items: Option<Box<Node>>,
+    all_of: Vec<Node>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    rule: Rule,
+    expression: Result<Expression, String>,
+    message: Option<Expression>,
+    transition: bool,
+}
+
+/// Where a value stands, and whether it is known to be unchanged.
+pub(super) struct Place<'a> {
+    path: String,
+    /// The value and its old one, where they can be told to belong together.
+    pair: Option<(&'a Value, &'a Value, &'a Schema)>,
+    /// The same of the nearest parent.
+    parent: Option<(&'a Value, &'a Value, &'a Schema)>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn root(value: &'a Value, old: Option<&'a Value>, schema: &'a Schema) -> Self {
+        Self { path: String::new(), pair: old.map(|old| (value, old, schema)), parent: None }
+    }
+
+    fn unchanged(&self) -> bool {
+        let pair = self.pair.or(self.parent);
+        pair.is_some_and(|(value, old, schema)| correlate::same(value, old, schema))
+    }
+
+    fn below(&self, path: String, pair: Option<(&'a Value, &'a Value, &'a Schema)>) -> Self {
+        match self.pair {
+            Some(own) => Self { path, pair, parent: Some(own) },
+            None => Self { path, pair: None, parent: self.parent },
+        }
+    }
+
+    /// The path as errors show it.
+    fn shown(&self) -> &str {
+        if self.path.is_empty() { "<nil>" } else { &self.path }
+    }
+
+    fn child(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+}
+
+impl Node {
+    pub(super) fn compile(schema: &Schema) -> Self {
+        let some = |node: Self| (!node.is_empty()).then(|| Box::new(node));
+        let below = schema.properties.iter().map(|(name, inner)| (name.clone(), Self::compile(inner)));
+        Self {
+            rules: schema.rules.iter().map(Compiled::new).collect(),
+            properties: below.filter(|(_, node)| !node.is_empty()).collect(),
+            additional: schema.additional.as_deref().map(Self::compile).and_then(some),
+            items: schema.items.as_deref().map(Self::compile).and_then(some),
+            all_of: schema.limits.all_of.iter().map(Self::compile).filter(|node| !node.is_empty()).collect(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+            && self.properties.is_empty()
+            && self.additional.is_none()
+            && self.items.is_none()
+            && self.all_of.is_empty()
+    }
+
+    pub(super) fn check<'a>(
+        &self,
+        value: &'a Value,
+        old: Option<&'a Value>,
+        schema: &'a Schema,
+        place: &Place<'a>,
+        errors: &mut Vec<FieldError>,
+    ) {
+        if value.is_null() {
+            return;
+        }
+        self.ask(value, old.filter(|old| !old.is_null()), schema, place, errors);
+        for branch in &self.all_of {
+            let place = Place { path: place.path.clone(), pair: None, parent: place.parent };
+            branch.check(value, old, schema, &place, errors);
+        }
+        match value {
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    let was = old.and_then(|old| old.get(name));
+                    if let (Some(node), Some(inner)) =
+                        (self.properties.get(name), schema.properties.get(name))
+                    {
+                        let place = place.below(place.child(name), was.map(|was| (field, was, inner)));
+                        node.check(field, was, inner, &place, errors);
+                    } else if let (Some(node), Some(inner)) = (&self.additional, &schema.additional)
+                        && !schema.properties.contains_key(name)
+                    {
+                        let path = format!("{}[{name}]", place.path);
+                        let place = place.below(path, was.map(|was| (field, was, inner.as_ref())));
+                        node.check(field, was, inner, &place, errors);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let (Some(node), Some(inner)) = (&self.items, &schema.items) else { return };
+                for (at, item) in items.iter().enumerate() {
+                    let was = correlate::old_item(item, old, schema);
+                    let path = format!("{}[{at}]", place.path);
+                    let place = place.below(path, was.map(|was| (item, was, inner.as_ref())));
+                    node.check(item, was, inner, &place, errors);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn ask(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        schema: &Schema,
+        place: &Place<'_>,
+        errors: &mut Vec<FieldError>,
+    ) {
+        if self.rules.is_empty() {
+            return;
+        }
+        let is = cel::typed(value, schema);
+        let was = old.map(|old| cel::typed(old, schema));
+        for compiled in &self.rules {
+            let rule = &compiled.rule;
+            if compiled.transition && was.is_none() && !rule.optional_old_self {
+                continue;
+            }
+            let mut variables = vec![("self", is.clone())];
+            if rule.optional_old_self {
+                variables.push(("oldSelf", cel::optional(was.clone())));
+            } else if let Some(was) = &was {
+                variables.push(("oldSelf", was.clone()));
+            }
+            let result = match &compiled.expression {
+                Ok(expression) => expression.value(&variables),
+                Err(why) => {
+                    let detail = format!("rule compile error: {why}");
+                    errors.push(FieldError::invalid(place.shown(), type_of(schema), detail));
+                    continue;
+                }
+            };
+            let error = match result {
+                Ok(kube_cel::cel::Value::Bool(true)) => continue,
+                Ok(_) => compiled.broken(value, schema, place, &variables),
+                Err(why) => {
+                    errors.push(failed(rule, &why, schema, place));
+                    continue;
+                }
+            };
+            if compiled.transition || !place.unchanged() {
+                errors.push(error);
+            }
+        }
+    }
+}
+
+impl Compiled {
+    fn new(rule: &Rule) -> Self {
+        let expression = Expression::compile(&rule.rule);
+        let message = rule.message_expression.as_deref().and_then(|source| Expression::compile(source).ok());
+        let transition = expression.as_ref().is_ok_and(|expression| expression.mentions("oldSelf"));
+        Self { rule: rule.clone(), expression, message, transition }
+    }
+
+    fn broken(
+        &self,
+        value: &Value,
+        schema: &Schema,
+        place: &Place<'_>,
+        variables: &[(&str, kube_cel::cel::Value)],
+    ) -> FieldError {
+        let made = self.message.as_ref().and_then(|expression| match expression.value(variables) {
+            Ok(kube_cel::cel::Value::String(text)) => Some(text.trim().to_owned()),
+            _ => None,
+        });
+        let usable = |text: &String| !text.is_empty() && text.len() <= MESSAGE_MOST && !text.contains('\n');
+        let detail = made.filter(usable).unwrap_or_else(|| match stated(&self.rule) {
+            Some(message) => message.to_owned(),
+            None => format!("failed rule: {}", self.rule.rule.trim()),
+        });
+        let field = self.pointed(place);
+        let shown = (!matches!(schema.kind, Kind::Object | Kind::Array)).then(|| value.clone());
+        match self.rule.reason.as_deref() {
+            Some("FieldValueForbidden") => FieldError::forbidden(&field, detail),
+            Some("FieldValueRequired") => FieldError::required(&field, detail),
+            Some("FieldValueDuplicate") => {
+                FieldError { value: shown, ..FieldError::duplicate(&field, Value::Null) }
+            }
+            _ => FieldError { value: shown, ..FieldError::invalid(&field, Value::Null, detail) },
+        }
+    }
+
+    /// Where the error points: at the value, or at what `fieldPath` names below it.
+    fn pointed(&self, place: &Place<'_>) -> String {
+        let Some(steps) = self.rule.field_path.as_deref().and_then(super::super::field_path) else {
+            return place.shown().to_owned();
+        };
+        steps.into_iter().fold(place.path.clone(), |path, step| match path.is_empty() {
+            true => step,
+            false => format!("{path}.{step}"),
+        })
+    }
+}
+
+/// The rule's own message, if it has one.
+fn stated(rule: &Rule) -> Option<&str> {
+    rule.message.as_deref().filter(|message| !message.is_empty()).map(str::trim)
+}
+
+fn failed(rule: &Rule, why: &str, schema: &Schema, place: &Place<'_>) -> FieldError {
+    let said = stated(rule).unwrap_or_else(|| rule.rule.trim());
+    let detail = if why.starts_with("no such overload") {
+        format!(
+            "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {said}"
+        )
+    } else {
+        format!("{why} evaluating rule: {said}")
+    };
+    FieldError::invalid(place.shown(), type_of(schema), detail)
+}
+
+/// The schema's `type`, which stands for the value where a rule could not be asked.
+fn type_of(schema: &Schema) -> &'static str {
+    match schema.kind {
+        Kind::Any | Kind::IntOrString => "",
+        Kind::Object => "object",
+        Kind::Array => "array",
+        Kind::String => "string",
+        Kind::Integer => "integer",
+        Kind::Number => "number",
+        Kind::Boolean => "boolean",
+    }
+}

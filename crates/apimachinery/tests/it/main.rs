@@ -1,0 +1,18 @@
+//! Behaviour of the crate from outside, much of it against what a real API server did.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a helper of a test may fail the test"
+)]
+
+mod admission;
+mod bodies;
+mod golden;
+mod hostile;
+mod ownership;
+mod replay;
+#[path = "../scenario/mod.rs"]
+mod scenario;
+mod schemas;
+mod selectors;

@@ -1,0 +1,110 @@
+//! `atoll hub backup` and `restore`, on a directory at rest and on one in use.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kubeapi::authn::Bearers;
+use kubeapi::backup::STORE_FILE;
+use kubeapi::pki::Pki;
+use kubeapi::server::Server;
+use kubeapi::store::{Key, Store, Write};
+use kubeapi::{Api, Options};
+
+use crate::atoll;
+
+fn keys(dir: &Path) -> Pki {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    Pki::open(dir, &[], now.cast_signed()).unwrap()
+}
+
+async fn filled(dir: &Path, objects: usize) -> Store {
+    let store = Store::open(dir.join(STORE_FILE)).unwrap();
+    for at in 0..objects {
+        let key = Key::new("", "configmaps", "shop", &format!("n{at}"));
+        store.write(key, Write::create(|revision| format!("{{\"at\":{revision}}}").into())).await.unwrap();
+    }
+    store
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let store = Store::open(dir.join(STORE_FILE)).unwrap();
+    let page = store.list("/core/configmaps/shop/", None, None, None).unwrap();
+    page.objects.into_iter().map(|object| object.key.name().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_directory_at_rest_is_copied_and_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, other, file) = (dir.path().join("data"), dir.path().join("other"), dir.path().join("backup"));
+    keys(&data);
+    drop(filled(&data, 3).await);
+    let [data, other_text, file] = [&data, &other, &file].map(|path| path.to_str().unwrap());
+    let (code, out, talk) = atoll(&["hub", "backup", "--data-dir", data, "-o", file]);
+    assert_eq!((code, talk.as_str()), (Some(0), ""));
+    assert_eq!(out, format!("3 objects at revision 3 in {file}\n"));
+    let restore = ["hub", "restore", file, "--data-dir", other_text];
+    let (code, out, talk) = atoll(&restore);
+    assert_eq!((code, talk.as_str()), (Some(0), ""));
+    assert_eq!(out, "3 objects of revision 3; the hub goes on from revision 1000000003\n");
+    assert_eq!(names(&other), ["n0", "n1", "n2"]);
+
+    let (code, _, talk) = atoll(&restore);
+    assert_eq!(code, Some(2));
+    let want = format!(
+        "error: cannot restore into {other_text}
+  why: {other_text} is not empty
+  hint: name another directory, or add --force: what is there then moves to restore.old
+"
+    );
+    assert_eq!(talk, want);
+    assert_eq!(atoll(&[&restore[..], &["--force"]].concat()).0, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_hub_is_asked_for_its_backup() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, file) = (dir.path().join("data"), dir.path().join("backup"));
+    let pki = keys(&data);
+    let store = filled(&data, 2).await;
+    let options = Options::default().bearers(Bearers::new(&pki).unwrap()).data_dir(&data);
+    let api = Api::start(store.clone(), options).await.unwrap();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), &pki).await.unwrap();
+    pki.write_kubeconfig(&data, &format!("https://{}", server.address().unwrap())).unwrap();
+    let serving = tokio::spawn(server.run(api));
+
+    let arguments = ["hub", "backup", "--data-dir", data.to_str().unwrap(), "-o", file.to_str().unwrap()];
+    let arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
+    let asked =
+        tokio::task::spawn_blocking(move || atoll(&arguments.iter().map(String::as_str).collect::<Vec<_>>()));
+    let (code, _, talk) = asked.await.unwrap();
+    assert_eq!((code, talk.as_str()), (Some(0), ""));
+    let restored = dir.path().join("restored");
+    let (code, _, talk) =
+        atoll(&["hub", "restore", file.to_str().unwrap(), "--data-dir", restored.to_str().unwrap()]);
+    assert_eq!((code, talk.as_str()), (Some(0), ""));
+    assert_eq!(names(&restored), ["n0", "n1"]);
+
+    let busy = ["hub", "restore", file.to_str().unwrap(), "--force", "--data-dir", data.to_str().unwrap()];
+    let (code, _, talk) = atoll(&busy);
+    assert_eq!(code, Some(1));
+    assert!(talk.ends_with("is in use by a running hub\n  hint: stop the hub first\n"), "{talk}");
+    serving.abort();
+}
+
+#[test]
+fn a_backup_that_broke_off_and_a_directory_without_data_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (empty, file) = (dir.path().join("empty"), dir.path().join("half"));
+    std::fs::write(&file, "{\"backup\":1,\"revision\":3,\"objects\":1}\n").unwrap();
+    let (code, _, talk) =
+        atoll(&["hub", "restore", file.to_str().unwrap(), "--data-dir", empty.to_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    assert!(talk.contains("why: line 2 of the backup: "), "{talk}");
+    let (code, _, talk) =
+        atoll(&["hub", "backup", "--data-dir", "/nonexistent", "-o", file.to_str().unwrap()]);
+    assert_eq!(code, Some(2));
+    assert!(
+        talk.starts_with("error: there is no hub's data in /nonexistent\n  hint: name the --data-dir"),
+        "{talk}"
+    );
+}

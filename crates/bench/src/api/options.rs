@@ -1,0 +1,60 @@
+//! How much is measured.
+
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// How much is measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Options {
+    /// How many starts of each kind.
+    #[cfg_attr(feature = "cli", arg(long, default_value_t = 5, value_name = "N"))]
+    pub starts: usize,
+    /// How many objects are created, and then updated.
+    #[cfg_attr(feature = "cli", arg(long, default_value_t = 10_000, value_name = "N"))]
+    pub objects: usize,
+    /// In how many rounds, between which the servers take turns.
+    #[cfg_attr(feature = "cli", arg(long, default_value_t = 5, value_name = "N"))]
+    pub rounds: usize,
+    /// How many clients write at once.
+    #[cfg_attr(feature = "cli", arg(long, default_value_t = 16, value_name = "N"))]
+    pub clients: usize,
+    /// How many watch.
+    #[cfg_attr(feature = "cli", arg(long, default_value_t = 100, value_name = "N"))]
+    pub watchers: usize,
+    /// How many changes they are shown in each round.
+    #[cfg_attr(feature = "cli", arg(long, default_value_t = 100, value_name = "N"))]
+    pub changes: usize,
+    /// How long a server is left alone before its memory is read.
+    #[cfg_attr(feature = "cli", arg(long, default_value_t = 5, value_name = "SECONDS"))]
+    pub settle_seconds: u64,
+}
+
+impl Options {
+    /// The objects of one round.
+    pub(super) fn objects_of(&self, round: usize) -> Range<usize> {
+        let rounds = self.rounds.max(1);
+        self.objects * round / rounds..self.objects * (round + 1) / rounds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_object_is_of_one_round() {
+        let options = Options {
+            starts: 1,
+            objects: 10,
+            rounds: 3,
+            clients: 1,
+            watchers: 1,
+            changes: 1,
+            settle_seconds: 0,
+        };
+        let all: Vec<_> = (0..3).flat_map(|round| options.objects_of(round)).collect();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,141 @@
+//! The whole API: what it is made of, how it starts, and the way of one request through it.
+
+mod access;
+mod bootstrap;
+mod dispatch;
+mod service;
+
+pub use service::Service;
+
+pub(crate) use access::Access;
+
+use crate::addresses::Addresses;
+use crate::admission::Policies;
+use crate::authn::{Bearers, User};
+use crate::collector::Tasks;
+use crate::environment::{Environment, Machine, Surroundings};
+use crate::registry::{Registry, Served};
+use crate::store::Store;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A Kubernetes API on a store. Clones are the same API.
+#[derive(Clone)]
+pub struct Api {
+    pub(crate) core: Arc<Core>,
+    /// Namespaces, CRDs and garbage are looked after as long as anybody has the API.
+    _tasks: Arc<Tasks>,
+}
+
+/// What every request shares.
+pub(crate) struct Core {
+    pub(crate) store: Store,
+    pub(crate) served: Served,
+    pub(crate) here: Surroundings,
+    pub(crate) access: Access,
+    pub(crate) policies: Policies,
+    pub(crate) addresses: Addresses,
+    pub(crate) bearers: Option<Bearers>,
+    /// Held while something is created in a namespace, and exclusively while an empty namespace is taken away.
+    pub(crate) namespaces: tokio::sync::RwLock<()>,
+    /// Where the store and its keys lie, for backups.
+    pub(crate) data_dir: Option<PathBuf>,
+    /// What happened before this revision nobody is told: it was before the first request.
+    pub(crate) floor: std::sync::atomic::AtomicU64,
+    /// What `/version` says.
+    pub(crate) version: &'static str,
+}
+
+/// The version of Kubernetes whose behaviour is kept.
+pub(crate) const KUBERNETES: &str = "1.36.4";
+
+/// What an API is made of besides its store.
+pub struct Options {
+    environment: Surroundings,
+    bearers: Option<Bearers>,
+    data_dir: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { environment: Surroundings::new(Machine), bearers: None, data_dir: None }
+    }
+}
+
+impl Options {
+    /// Another clock and another chance.
+    #[must_use]
+    pub fn environment(mut self, environment: impl Environment) -> Self {
+        self.environment = Surroundings::new(environment);
+        self
+    }
+
+    /// The tokens that are believed; without them, nobody is known by a token.
+    #[must_use]
+    pub fn bearers(mut self, bearers: Bearers) -> Self {
+        self.bearers = Some(bearers);
+        self
+    }
+
+    /// The directory of the store and its keys; without it, nobody is given a backup.
+    #[must_use]
+    pub fn data_dir(mut self, data_dir: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(data_dir.into());
+        self
+    }
+}
+
+/// Why an API does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// What every API has (namespaces, default roles) can't be written.
+    #[error("cannot prepare the store: {0}")]
+    Bootstrap(String),
+}
+
+impl Api {
+    /// Starts an API on a store: makes what every API has, serves the CRDs that are there, and begins to look after
+    /// namespaces, CRDs and garbage. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// The store can't be written.
+    pub async fn start(store: Store, options: Options) -> Result<Self, StartError> {
+        let core = Arc::new(Core {
+            addresses: Addresses::of(&store),
+            served: Served::new(Registry::builtin()),
+            here: options.environment,
+            access: Access::default(),
+            policies: Policies::default(),
+            bearers: options.bearers,
+            data_dir: options.data_dir,
+            namespaces: tokio::sync::RwLock::new(()),
+            floor: std::sync::atomic::AtomicU64::new(0),
+            version: KUBERNETES,
+            store,
+        });
+        core.bootstrap().await.map_err(|refusal| StartError::Bootstrap(refusal.to_string()))?;
+        core.floor.store(core.store.revision(), std::sync::atomic::Ordering::Relaxed);
+        let tasks = Arc::new(Tasks::start(&core));
+        Ok(Self { core, _tasks: tasks })
+    }
+
+    /// The API for somebody who needs not show who they are: what `kube::Client::new` takes. No socket is involved.
+    pub fn service(&self, user: User) -> Service {
+        Service::trusted(self.clone(), user)
+    }
+
+    /// The API for its administrator, who may do everything.
+    pub fn admin(&self) -> Service {
+        self.service(User::authenticated(crate::pki::ADMIN, [crate::authn::MASTERS.to_owned()]))
+    }
+
+    /// The API for a connection: `certified` is whom a verified client certificate names.
+    pub(crate) fn connection(&self, certified: Option<User>) -> Service {
+        Service::remote(self.clone(), certified)
+    }
+
+    /// The store below.
+    pub fn store(&self) -> &Store {
+        &self.core.store
+    }
+}

@@ -1,0 +1,164 @@
+//! Who asks, and whether they may.
+
+use super::Core;
+use super::service::Who;
+use crate::authn::{Bearer, Claims, User};
+use crate::encode;
+use crate::rbac::{self, Attributes, Authorizer, Decision, Target};
+use crate::refusal::{Refusal, Subject};
+use crate::request::Call;
+use crate::store::{Key, Store};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Roles and bindings as the store has them; read again after each change of theirs.
+#[derive(Default)]
+pub(crate) struct Access {
+    known: RwLock<Option<Arc<Authorizer>>>,
+}
+
+const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
+
+impl Access {
+    /// Something of `rbac.authorization.k8s.io` was written.
+    pub(crate) fn changed(&self) {
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The roles and bindings of this moment.
+    pub(crate) fn now(&self, store: &Store) -> Arc<Authorizer> {
+        if let Some(known) = &*self.known.read().unwrap_or_else(PoisonError::into_inner) {
+            return Arc::clone(known);
+        }
+        let mut slot = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut authorizer = Authorizer::default();
+        for resource in RESOURCES {
+            let prefix = Key::resource_prefix(rbac::GROUP, resource);
+            for object in store.list(&prefix, None, None, None).map(|page| page.objects).unwrap_or_default() {
+                authorizer.put(resource, &encode::read(&object.body));
+            }
+        }
+        let authorizer = Arc::new(authorizer);
+        *slot = Some(Arc::clone(&authorizer));
+        authorizer
+    }
+}
+
+impl Core {
+    /// Who sent this request. A wrong token is an error, none is the anonymous user.
+    pub(super) fn identify(&self, headers: &HeaderMap, who: &Who) -> Result<User, Refusal> {
+        let user = match who {
+            Who::Trusted(user) => user.clone(),
+            Who::Remote(certified) => match bearer(headers) {
+                // A certificate was checked by the handshake; a token beside it is not needed.
+                _ if certified.is_some() => certified.clone().unwrap_or_else(User::anonymous),
+                Some(token) => self.user_of(token, &[]).ok_or_else(Refusal::unauthorized)?.0,
+                None => User::anonymous(),
+            },
+        };
+        self.impersonated(headers, user)
+    }
+
+    /// The user that a token stands for, and the audiences that it is good for.
+    pub(crate) fn user_of(&self, token: &str, audiences: &[String]) -> Option<(User, Vec<String>)> {
+        let bearers = self.bearers.as_ref()?;
+        match bearers.authenticate(token, audiences, self.here.now().as_second()).ok()? {
+            Bearer::Admin(user) => Some((user, Vec::new())),
+            Bearer::Account(claims) => {
+                self.is_there(&claims).then(|| (claims.user(), claims.audiences.clone()))
+            }
+        }
+    }
+
+    /// Is the account of a token still there, and what the token is bound to?
+    fn is_there(&self, claims: &Claims) -> bool {
+        let (namespace, name, uid) = &claims.account;
+        let lives = |resource: &str, name: &str, uid: &str| {
+            let found = self.store.get(&Key::new("", resource, namespace, name));
+            found.is_some_and(|object| encode::Glance::of(&object.body).metadata.uid == uid)
+        };
+        let bound = claims.bound.as_ref().is_none_or(|bound| match bound.kind.as_str() {
+            "Pod" => lives("pods", &bound.name, &bound.uid),
+            "Secret" => lives("secrets", &bound.name, &bound.uid),
+            _ => true,
+        });
+        lives("serviceaccounts", name, uid) && bound
+    }
+
+    /// Whoever may speak as somebody else does so here.
+    fn impersonated(&self, headers: &HeaderMap, user: User) -> Result<User, Refusal> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let groups: Vec<String> = headers
+            .get_all("impersonate-group")
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .map(str::to_owned)
+            .collect();
+        let Some(name) = text("impersonate-user") else {
+            if groups.is_empty() && text("impersonate-uid").is_none() {
+                return Ok(user);
+            }
+            return Err(Refusal::internal("requested impersonation without impersonating a user"));
+        };
+        let account = name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+        let (resource, namespace, target) = match account {
+            Some((namespace, account)) => ("serviceaccounts", namespace, account),
+            None => ("users", "", name.as_str()),
+        };
+        let may = |resource: &str, namespace: &str, name: &str| {
+            let target = Target::Resource { group: "", resource, subresource: "", namespace, name };
+            self.authorize(&Attributes { user: &user, verb: "impersonate", target })
+        };
+        may(resource, namespace, target)?;
+        for group in &groups {
+            may("groups", "", group)?;
+        }
+        let mut other = match account {
+            Some((namespace, account)) if groups.is_empty() => User::service_account(namespace, account, ""),
+            _ if name == "system:anonymous" => User::anonymous(),
+            _ => User::authenticated(name, groups),
+        };
+        other.extra = BTreeMap::new();
+        Ok(other)
+    }
+
+    /// May they? Otherwise the refusal says why not.
+    pub(crate) fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), Refusal> {
+        match self.access.now(&self.store).authorize(attributes) {
+            Decision::Allow { .. } => Ok(()),
+            Decision::NoOpinion { reason } => {
+                let why = rbac::refusal(attributes, &reason);
+                let (subject, name) = match attributes.target {
+                    Target::Resource { group, resource, name, .. } => {
+                        (Subject { group, name: resource }, name)
+                    }
+                    Target::Path(_) => (Subject { group: "", name: "" }, ""),
+                };
+                Err(Refusal::forbidden(subject, name, &why))
+            }
+        }
+    }
+
+    /// May this call be made?
+    pub(super) fn authorize_call(&self, user: &User, call: &Call) -> Result<(), Refusal> {
+        let target = match &call.target {
+            None => Target::Path(&call.path),
+            Some(target) => Target::Resource {
+                group: &target.group,
+                resource: &target.resource,
+                subresource: &target.subresource,
+                namespace: &target.namespace,
+                name: &call.named,
+            },
+        };
+        self.authorize(&Attributes { user, verb: call.verb, target })
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
+}

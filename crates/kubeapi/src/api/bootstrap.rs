@@ -1,0 +1,76 @@
+//! What every API has from its first start on: a few namespaces, and the default roles.
+
+use super::Core;
+use crate::encode::{Glance, Unrevised};
+use crate::rbac;
+use crate::refusal::Refusal;
+use crate::registry;
+use crate::store::{Key, Write, WriteError};
+use crate::{encode, strategy};
+use serde_json::{Value, json};
+
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+impl Core {
+    /// Makes what is missing.
+    pub(super) async fn bootstrap(&self) -> Result<(), Refusal> {
+        for name in NAMESPACES {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            self.ensure("namespaces", "", object).await?;
+        }
+        for (resource, object) in rbac::defaults::objects() {
+            self.ensure(resource, rbac::GROUP, object).await?;
+        }
+        self.access.changed();
+        self.ensure("services", "", kubernetes_service()).await?;
+        // The CRDs of an earlier run are served before the first request is.
+        let prefix = Key::resource_prefix("apiextensions.k8s.io", "customresourcedefinitions");
+        let page = self
+            .store
+            .list(&prefix, None, None, None)
+            .map_err(|error| Refusal::internal(&error.to_string()))?;
+        self.served.change(|served| {
+            for object in &page.objects {
+                let definition = encode::read(&object.body);
+                if crate::collector::is_accepted(&definition) {
+                    let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                    served.define(&name, registry::resources(&definition, page.revision));
+                }
+            }
+        });
+        Ok(())
+    }
+
+    async fn ensure(&self, plural: &str, group: &str, mut object: Value) -> Result<(), Refusal> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        let key = Key::new(group, plural, namespace, &name);
+        if self.store.get(&key).is_some_and(|found| !Glance::of(&found.body).metadata.uid.is_empty()) {
+            return Ok(());
+        }
+        object["metadata"]["uid"] = self.here.uid().into();
+        object["metadata"]["creationTimestamp"] = self.here.stamp().into();
+        if let Some(resource) = self.served.now().any_version(group, plural) {
+            strategy::default(resource, &mut object);
+            strategy::prepare_create(resource, &mut object);
+            if let Ok(reservation) = self.addresses.reserve(resource, &mut object, None, &self.here) {
+                reservation.keep();
+            }
+        }
+        let body = Unrevised::new(&object);
+        match self.store.write(key, Write::create(move |revision| body.at(revision))).await {
+            Ok(_) | Err(WriteError::Exists(_)) => Ok(()),
+            Err(error) => Err(Refusal::internal(&error.to_string())),
+        }
+    }
+}
+
+/// The Service that clients in a cluster find their API by.
+fn kubernetes_service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "kubernetes", "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
+    })
+}

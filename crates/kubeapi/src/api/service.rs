@@ -1,0 +1,111 @@
+//! The API as a `tower::Service`: the same for a socket and for a client in the same process.
+
+use super::Api;
+use crate::answer::{Answer, Body};
+use crate::authn::User;
+use crate::negotiate::Notation;
+use crate::refusal::Refusal;
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// The most bytes that a request's body may have.
+pub(crate) const MOST_BYTES: usize = 3 * 1024 * 1024;
+/// How long a client may take to send it.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+
+/// Answers requests.
+#[derive(Clone)]
+pub struct Service {
+    api: Api,
+    who: Who,
+}
+
+/// How the asking user is known.
+#[derive(Clone)]
+pub(crate) enum Who {
+    /// The process itself vouches for them.
+    Trusted(User),
+    /// By a client certificate, or by what the request says.
+    Remote(Option<User>),
+}
+
+impl Service {
+    pub(crate) fn trusted(api: Api, user: User) -> Self {
+        Self { api, who: Who::Trusted(user) }
+    }
+
+    pub(crate) fn remote(api: Api, certified: Option<User>) -> Self {
+        Self { api, who: Who::Remote(certified) }
+    }
+
+    /// Answers one request.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        let (parts, body) = request.into_parts();
+        let answer = match read(body).await {
+            Ok(body) => self.api.core.answer(&parts, body, &self.who).await,
+            Err(refusal) => Answer::refusal(&refusal, Notation::Json),
+        };
+        answer.into_response()
+    }
+}
+
+/// A whole body, unless it is too long or too slow.
+async fn read<B>(body: B) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
+{
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    let too_large = || Refusal::too_large(&format!("limit is {MOST_BYTES}"));
+    if body.size_hint().lower() > MOST_BYTES as u64 {
+        return Err(too_large());
+    }
+    let collect = async {
+        let mut body = pin!(body);
+        let mut all = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame
+                .map_err(|error| Refusal::bad_request(format!("cannot read the request's body: {error}")))?;
+            if let Ok(data) = frame.into_data() {
+                if all.len() + data.len() > MOST_BYTES {
+                    return Err(too_large());
+                }
+                all.extend_from_slice(&data);
+            }
+        }
+        Ok(all.freeze())
+    };
+    let slow = |_| Refusal::timeout("the request's body did not arrive in time");
+    tokio::time::timeout(BODY_WITHIN, collect).await.map_err(slow)?
+}
+
+impl<B> tower_service::Service<Request<B>> for Service
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}

@@ -1,0 +1,79 @@
+//! Who asks: a client certificate, a bearer token, or nobody in particular.
+//!
+//! Pure but for the keys: time is an argument. A service account's token says who it was made for; whether that
+//! account still exists is the server's to check ([`Claims::account`]).
+
+mod bearer;
+mod certificate;
+mod token;
+
+pub use bearer::{Bearer, Bearers};
+pub use token::{Bound, Claims, ISSUER, Issue, TokenError, TokenKey};
+
+use std::collections::BTreeMap;
+
+/// The group of everybody who has shown who they are.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// The group of those who have not.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The group that may do everything, whatever the roles say.
+pub const MASTERS: &str = "system:masters";
+
+/// Somebody who asks, as `userInfo` has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct User {
+    /// The user's name.
+    pub name: String,
+    /// Empty if there is none.
+    pub uid: String,
+    /// In the order that they were given in.
+    pub groups: Vec<String>,
+    /// What else was said of the user.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// A user who has shown who they are: the group of all such is added.
+    pub fn authenticated(name: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
+        let mut groups: Vec<String> = groups.into_iter().collect();
+        if !groups.iter().any(|group| group == AUTHENTICATED) {
+            groups.push(AUTHENTICATED.into());
+        }
+        Self { name: name.into(), groups, ..Self::default() }
+    }
+
+    /// Somebody who has shown nothing.
+    pub fn anonymous() -> Self {
+        Self { name: "system:anonymous".into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
+    }
+
+    /// A service account.
+    pub fn service_account(namespace: &str, name: &str, uid: &str) -> Self {
+        let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+        let mut user = Self::authenticated(format!("system:serviceaccount:{namespace}:{name}"), groups);
+        user.uid = uid.into();
+        user
+    }
+
+    /// Who a client certificate is for: its common name is the user, its organisations are the groups. The
+    /// certificate (DER) must have been verified before.
+    ///
+    /// # Errors
+    /// It can't be read, or has no common name.
+    pub fn from_certificate(der: &[u8]) -> Result<Self, CertificateError> {
+        let subject = certificate::subject(der).ok_or(CertificateError::Unreadable)?;
+        let name = subject.common_name.ok_or(CertificateError::Nameless)?;
+        Ok(Self::authenticated(name, subject.organisations))
+    }
+}
+
+/// Why a client certificate is nobody's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateError {
+    /// It isn't DER as certificates have it.
+    #[error("the client certificate can't be read")]
+    Unreadable,
+    /// Its subject has no common name.
+    #[error("the client certificate has no common name, which would be the user's name")]
+    Nameless,
+}

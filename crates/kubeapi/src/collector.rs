@@ -1,0 +1,36 @@
+//! What the server does by itself: it serves CRDs, empties namespaces, and collects what belongs to nobody.
+
+mod definitions;
+mod discard;
+mod garbage;
+mod namespaces;
+mod roles;
+
+pub(crate) use definitions::{is_accepted, set_condition};
+
+use crate::api::Core;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// The work that goes on beside requests; it ends with this value.
+pub(crate) struct Tasks(Vec<JoinHandle<()>>);
+
+impl Tasks {
+    /// Starts it.
+    pub(crate) fn start(core: &Arc<Core>) -> Self {
+        Self(vec![
+            tokio::spawn(definitions::run(Arc::clone(core))),
+            tokio::spawn(namespaces::run(Arc::clone(core))),
+            tokio::spawn(garbage::run(Arc::clone(core))),
+            tokio::spawn(roles::run(Arc::clone(core))),
+        ])
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}

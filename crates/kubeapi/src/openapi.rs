@@ -1,0 +1,90 @@
+//! OpenAPI v3: what `kubectl apply`, `explain`, `diff` and `edit` want to know of every kind.
+
+mod document;
+
+use crate::answer::Answer;
+use crate::encode;
+use crate::negotiate::Notation;
+use crate::refusal::Refusal;
+use crate::registry::{Registry, Version};
+use crate::request::Query;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+use serde_json::{Map, Value, json};
+
+/// The page at a path below `/openapi`.
+pub(crate) fn page(registry: &Registry, path: &str, parts: &Parts) -> Answer {
+    let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match steps.as_slice() {
+        ["openapi", "v3"] => Answer::value(StatusCode::OK, &index(registry), Notation::Json),
+        ["openapi", "v3", "api", version] => group_version(registry, "", version, parts),
+        ["openapi", "v3", "apis", group, version] => group_version(registry, group, version, parts),
+        // Only clients from before 1.24 read it; they get no schemas and do without.
+        ["openapi", "v2"] => {
+            let info = json!({"title": "Kubernetes", "version": format!("v{}", crate::api::KUBERNETES)});
+            let nothing = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}});
+            Answer::value(StatusCode::OK, &nothing, Notation::Json)
+        }
+        _ => Answer::no_page(),
+    }
+}
+
+/// Which documents there are. A document's address changes with its content, so that clients may keep it.
+fn index(registry: &Registry) -> Value {
+    let mut paths = Map::new();
+    for (name, group) in registry.groups() {
+        for version in &group.versions {
+            let path = if name.is_empty() {
+                format!("api/{}", version.name)
+            } else {
+                format!("apis/{name}/{}", version.name)
+            };
+            let hash = fingerprint(version);
+            let url = format!("/openapi/v3/{path}?hash={hash}");
+            paths.insert(path, json!({"serverRelativeURL": url}));
+        }
+    }
+    json!({"paths": paths})
+}
+
+fn fingerprint(version: &Version) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |bytes: &[u8]| {
+        for byte in bytes {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    add(crate::api::KUBERNETES.as_bytes());
+    for resource in version.resources.values() {
+        add(resource.names.plural.as_bytes());
+        if let Some(custom) = &resource.custom {
+            add(&encode::write(&custom.document));
+        }
+    }
+    format!("{hash:016X}")
+}
+
+fn group_version(registry: &Registry, group: &str, version: &str, parts: &Parts) -> Answer {
+    let Some(version) = registry.version(group, version) else {
+        return Answer::refusal(&Refusal::unknown_resource(), Notation::Json);
+    };
+    let hash = fingerprint(version);
+    let tag = format!("\"{hash}\"");
+    let same = parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let mut answer = if same {
+        Answer::json(StatusCode::NOT_MODIFIED, Bytes::new())
+    } else {
+        Answer::value(StatusCode::OK, &document::document(group, version), Notation::Json)
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        answer = answer.header(ETAG, tag);
+    }
+    // What is asked for by its hash never changes.
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    if query.first("hash") == Some(&hash) {
+        answer = answer.header(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+    }
+    answer
+}

@@ -1,0 +1,94 @@
+//! Cluster roles that gather the rules of others by label.
+
+use super::{Authorizer, Role, Rule};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One selector of an aggregation rule.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Gather {
+    match_labels: BTreeMap<String, String>,
+    match_expressions: Vec<Expression>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Expression {
+    key: String,
+    operator: String,
+    values: Vec<String>,
+}
+
+impl Gather {
+    pub(super) fn read(aggregation: &Value) -> Vec<Self> {
+        aggregation.get("clusterRoleSelectors").and_then(|all| Vec::deserialize(all).ok()).unwrap_or_default()
+    }
+
+    fn takes(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.match_expressions.iter().all(|expression| expression.holds(labels))
+    }
+}
+
+impl Expression {
+    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        let found = labels.get(&self.key);
+        match self.operator.as_str() {
+            "In" => found.is_some_and(|value| self.values.contains(value)),
+            "NotIn" => found.is_none_or(|value| !self.values.contains(value)),
+            "Exists" => found.is_some(),
+            "DoesNotExist" => found.is_none(),
+            // Validation lets no other pass; one that did gathers nothing.
+            _ => false,
+        }
+    }
+}
+
+impl Authorizer {
+    /// The rules that an aggregating cluster role gathers now: what its `rules` should be. None if it isn't one.
+    pub fn aggregated(&self, name: &str) -> Option<Vec<Rule>> {
+        self.cluster_role(name)?.gathers.as_ref()?;
+        Some(self.gathered(name))
+    }
+
+    /// The cluster roles that gather.
+    pub fn aggregating(&self) -> impl Iterator<Item = &str> {
+        let of_cluster = self.roles.iter().filter(|((namespace, _), _)| namespace.is_empty());
+        of_cluster.filter(|(_, role)| role.gathers.is_some()).map(|((_, name), _)| name.as_str())
+    }
+
+    pub(super) fn gathered(&self, name: &str) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        self.gather(name, &mut BTreeSet::new(), &mut rules);
+        rules
+    }
+
+    /// Roles in order of their names, each rule once. `passed` are those above: roles may gather each other.
+    fn gather<'a>(&'a self, name: &'a str, passed: &mut BTreeSet<&'a str>, rules: &mut Vec<Rule>) {
+        let Some(role) = self.cluster_role(name) else { return };
+        let Some(gathers) = &role.gathers else {
+            for rule in &role.rules {
+                if !rules.contains(rule) {
+                    rules.push(rule.clone());
+                }
+            }
+            return;
+        };
+        if !passed.insert(name) {
+            return;
+        }
+        for gather in gathers {
+            for ((namespace, other), role) in &self.roles {
+                if namespace.is_empty() && other != name && gather.takes(&role.labels) {
+                    self.gather(other, passed, rules);
+                }
+            }
+        }
+    }
+
+    fn cluster_role(&self, name: &str) -> Option<&Role> {
+        self.roles.get(&(String::new(), name.to_owned()))
+    }
+}

@@ -1,0 +1,172 @@
+//! Which resources are served: the built-in ones, and those that CRDs bring.
+
+mod builtin;
+mod custom;
+mod versions;
+
+pub(crate) use custom::resources;
+
+use crate::resource::{Resource, split_api_version};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Everything that is served at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registry {
+    groups: BTreeMap<String, Group>,
+    /// The custom resources of each CRD, by its name.
+    definitions: BTreeMap<String, Vec<Arc<Resource>>>,
+}
+
+/// One API group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    /// Its versions, the preferred one first.
+    pub(crate) versions: Vec<Version>,
+}
+
+/// One version of a group.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    pub(crate) resources: BTreeMap<String, Arc<Resource>>,
+}
+
+impl Registry {
+    /// What is served without any CRD.
+    pub(crate) fn builtin() -> Self {
+        let mut registry = Self::default();
+        for resource in builtin::all() {
+            registry.add(Arc::new(resource));
+        }
+        registry
+    }
+
+    fn add(&mut self, resource: Arc<Resource>) {
+        let group = self.groups.entry(resource.group.clone()).or_default();
+        let version = match group.versions.iter_mut().find(|version| version.name == resource.version) {
+            Some(version) => version,
+            None => {
+                group.versions.push(Version { name: resource.version.clone(), resources: BTreeMap::new() });
+                group.versions.sort_by(|a, b| versions::preference(&b.name, &a.name));
+                let at =
+                    group.versions.iter().position(|version| version.name == resource.version).unwrap_or(0);
+                &mut group.versions[at]
+            }
+        };
+        version.resources.insert(resource.names.plural.clone(), resource);
+    }
+
+    /// Serves the resources of a CRD, in place of those that it had. Watches of those end.
+    pub(crate) fn define(&mut self, definition: &str, resources: Vec<Resource>) {
+        self.forget(definition);
+        let resources: Vec<_> = resources.into_iter().map(Arc::new).collect();
+        for resource in &resources {
+            self.add(Arc::clone(resource));
+        }
+        if !resources.is_empty() {
+            self.definitions.insert(definition.to_owned(), resources);
+        }
+    }
+
+    /// Serves the resources of a CRD no longer.
+    pub(crate) fn forget(&mut self, definition: &str) {
+        for old in self.definitions.remove(definition).unwrap_or_default() {
+            old.retired.send_replace(true);
+            let Some(group) = self.groups.get_mut(&old.group) else { continue };
+            for version in group.versions.iter_mut().filter(|version| version.name == old.version) {
+                version.resources.remove(&old.names.plural);
+            }
+            group.versions.retain(|version| !version.resources.is_empty());
+            if group.versions.is_empty() {
+                self.groups.remove(&old.group);
+            }
+        }
+    }
+
+    /// The CRDs that are served.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = (&String, &Vec<Arc<Resource>>)> {
+        self.definitions.iter()
+    }
+
+    /// The resource of that plural.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.version(group, version)?.resources.get(plural)
+    }
+
+    /// The resource of that kind.
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let (group, version) = split_api_version(api_version);
+        self.version(group, version)?.resources.values().find(|resource| resource.names.kind == kind)
+    }
+
+    /// Any version of the resource, the preferred one first.
+    pub(crate) fn any_version(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.groups.get(group)?.versions.iter().find_map(|version| version.resources.get(plural))
+    }
+
+    pub(crate) fn version(&self, group: &str, version: &str) -> Option<&Version> {
+        self.groups.get(group)?.versions.iter().find(|known| known.name == version)
+    }
+
+    pub(crate) fn groups(&self) -> &BTreeMap<String, Group> {
+        &self.groups
+    }
+
+    /// One resource for each place that objects are kept in.
+    pub(crate) fn stores(&self) -> Vec<&Arc<Resource>> {
+        let mut seen = BTreeMap::new();
+        for group in self.groups.values() {
+            for resource in group.versions.iter().flat_map(|version| version.resources.values()) {
+                if resource.verbs.contains(&"list") {
+                    seen.entry((&resource.stored.group, &resource.stored.plural)).or_insert(resource);
+                }
+            }
+        }
+        seen.into_values().collect()
+    }
+}
+
+/// The registry that requests see: replaced as a whole.
+#[derive(Debug)]
+pub(crate) struct Served(RwLock<Arc<Registry>>);
+
+impl Served {
+    pub(crate) fn new(registry: Registry) -> Self {
+        Self(RwLock::new(Arc::new(registry)))
+    }
+
+    pub(crate) fn now(&self) -> Arc<Registry> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes it; requests under way go on with what they have.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Registry)) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Registry::clone(&current);
+        change(&mut next);
+        *current = Arc::new(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_resources_are_found_by_plural_and_by_kind() {
+        let registry = Registry::builtin();
+        let deployments = registry.find("apps", "v1", "deployments").unwrap();
+        assert_eq!(deployments.names.kind, "Deployment");
+        assert_eq!(registry.of_kind("apps/v1", "Deployment").unwrap().names.plural, "deployments");
+        assert!(registry.find("apps", "v2", "deployments").is_none());
+    }
+
+    #[test]
+    fn events_of_both_groups_are_kept_in_one_place() {
+        let registry = Registry::builtin();
+        let new = registry.find("events.k8s.io", "v1", "events").unwrap();
+        let old = registry.find("", "v1", "events").unwrap();
+        assert_eq!(new.key("a", "b"), old.key("a", "b"));
+    }
+}

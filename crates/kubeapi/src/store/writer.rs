@@ -1,0 +1,178 @@
+//! The one thread that writes: it takes all writes that wait, decides them in order, commits them with one fsync, and
+//! only then shows and acknowledges them.
+
+use super::Key;
+use super::disk::Disk;
+use super::object::{Object, Write, WriteError};
+use super::shared::Shared;
+use super::state::{Change, decide};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::sync::{mpsc, oneshot};
+
+/// Writers wait for a place in the queue; the batch takes what is there.
+const QUEUE: usize = 1024;
+/// A batch ends before the next write once it has so many bytes.
+const BATCH_BYTES: usize = 4 << 20;
+
+type Answer = oneshot::Sender<Result<Object, WriteError>>;
+
+struct Request {
+    key: Key,
+    write: Write,
+    answer: Answer,
+}
+
+/// The queue to the thread. Dropping it ends the thread, after what was queued is written.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(shared: Arc<Shared>, disk: Disk) -> std::io::Result<Self> {
+        let (queue, requests) = mpsc::channel(QUEUE);
+        let desk = Desk { shared, disk, doubt: None };
+        let thread = std::thread::Builder::new().name("store".into()).spawn(move || desk.run(requests))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    pub(super) async fn write(&self, key: Key, write: Write) -> Result<Object, WriteError> {
+        let queue = self.queue.as_ref().ok_or(WriteError::Closed)?;
+        let (answer, answered) = oneshot::channel();
+        queue.send(Request { key, write, answer }).await.map_err(|_| WriteError::Closed)?;
+        answered.await.map_err(|_| WriteError::Closed)?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been printed; the store is gone either way.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread has before it.
+struct Desk {
+    shared: Arc<Shared>,
+    disk: Disk,
+    /// A batch whose commit failed: perhaps the file has it, perhaps not.
+    doubt: Option<Doubt>,
+}
+
+struct Doubt {
+    changes: Vec<Change>,
+    error: WriteError,
+}
+
+/// Writes that were decided and wait for the commit, and who waits for them.
+#[derive(Default)]
+struct Batch {
+    changes: Vec<Change>,
+    waiting: Vec<(Answer, Object)>,
+    /// What keys of this batch are after it, so far.
+    now: HashMap<Key, Option<Object>>,
+    bytes: usize,
+}
+
+impl Desk {
+    fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        while let Some(first) = requests.blocking_recv() {
+            let mut batch = Batch::default();
+            let mut next = Some(first);
+            while let Some(request) = next {
+                self.decide(request, &mut batch);
+                next = if batch.bytes < BATCH_BYTES { requests.try_recv().ok() } else { None };
+            }
+            self.commit(batch);
+        }
+    }
+
+    /// Answers what fails; the rest joins the batch.
+    fn decide(&mut self, request: Request, batch: &mut Batch) {
+        let Request { key, write, answer } = request;
+        // While a batch is in doubt, nobody can say what is there.
+        if batch.changes.is_empty()
+            && let Err(error) = self.settle()
+        {
+            let _ = answer.send(Err(error));
+            return;
+        }
+        let (current, revision) = {
+            let state = self.shared.read();
+            let current = batch.now.get(&key).cloned().unwrap_or_else(|| state.get(&key));
+            (current, state.revision() + batch.changes.len() as u64 + 1)
+        };
+        match decide(key, current, write, revision) {
+            Ok(change) => batch.add(change, answer),
+            Err(error) => {
+                let _ = answer.send(Err(error));
+            }
+        }
+    }
+
+    fn commit(&mut self, batch: Batch) {
+        let Batch { changes, waiting, .. } = batch;
+        if changes.is_empty() {
+            return;
+        }
+        match self.disk.commit(&changes) {
+            Ok(()) => {
+                self.shared.publish(changes);
+                for (answer, object) in waiting {
+                    let _ = answer.send(Ok(object));
+                }
+            }
+            Err(failed) => {
+                let text = failed.to_string();
+                let error = if failed.is_full() { WriteError::Full(text) } else { WriteError::Io(text) };
+                tracing::error!(%error, writes = changes.len(), "a commit failed");
+                for (answer, _) in waiting {
+                    let _ = answer.send(Err(error.clone()));
+                }
+                self.doubt = Some(Doubt { changes, error });
+            }
+        }
+    }
+
+    /// Finds out whether the batch in doubt is in the file, and shows it if so.
+    fn settle(&mut self) -> Result<(), WriteError> {
+        let Some(Doubt { changes, error }) = &self.doubt else { return Ok(()) };
+        let shown = self.shared.read().revision();
+        let would = changes.last().map_or(shown, |change| change.object.revision);
+        match self.disk.reopen() {
+            Ok(found) if found == shown || found == would => {
+                tracing::info!(revision = found, "the store writes again");
+                let changes = self.doubt.take().map(|doubt| doubt.changes).unwrap_or_default();
+                if found == would {
+                    self.shared.publish(changes);
+                }
+                Ok(())
+            }
+            Ok(found) => Err(WriteError::Io(format!(
+                "the file is at revision {found} and should be at {shown}: restore a backup"
+            ))),
+            Err(_) if matches!(error, WriteError::Full(_)) => Err(error.clone()),
+            Err(reopen) => Err(WriteError::Io(reopen.to_string())),
+        }
+    }
+}
+
+impl Batch {
+    fn add(&mut self, change: Change, answer: Answer) {
+        let object = change.object.clone();
+        let after = match change.kind {
+            super::EventKind::Added | super::EventKind::Modified => Some(object.clone()),
+            super::EventKind::Deleted => None,
+        };
+        self.bytes += object.body.len();
+        self.now.insert(object.key.clone(), after);
+        self.changes.push(change);
+        self.waiting.push((answer, object));
+    }
+}

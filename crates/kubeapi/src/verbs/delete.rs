@@ -1,0 +1,382 @@
+//! An object that goes: at once, or when its finalizers are gone and its time is up.
+
+use super::{Ask, refused};
+use crate::answer::Answer;
+use crate::api::Core;
+use crate::encode::Unrevised;
+use crate::environment::seconds;
+use crate::negotiate::Input;
+use crate::refusal::Refusal;
+use crate::request::{DeleteOptions, ListOptions, Propagation};
+use crate::resource::Resource;
+use crate::store::{Object, Write, WriteError};
+use crate::strategy::{Orphans, Special, strings};
+use crate::{encode, negotiate, view};
+use apimachinery::{protobuf, strict};
+use http::StatusCode;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+/// Finalizers of the garbage collector.
+pub(crate) const ORPHAN: &str = "orphan";
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer of a CRD whose objects are still there.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Namespaces that always are there.
+const KEPT_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// How long a pod may take to end when nobody says.
+const POD_GRACE: i64 = 30;
+const ATTEMPTS: usize = 20;
+
+/// What came of a deletion.
+enum Gone {
+    /// It is gone; this was its last state.
+    Now(Value),
+    /// It is on its way out.
+    Later(Value),
+}
+
+impl Ask<'_> {
+    pub(crate) async fn delete(&self) -> Result<Answer, Refusal> {
+        let options = self.delete_options()?;
+        let name = self.target.name.clone();
+        let gone = Box::pin(self.delete_one(&name, &options)).await?;
+        let (object, later) = match gone {
+            Gone::Now(object) => (object, false),
+            Gone::Later(object) => (object, true),
+        };
+        let code = if later && options.orphan == Some(false) { StatusCode::ACCEPTED } else { StatusCode::OK };
+        if later || self.resource.habits.shows_deleted {
+            return Ok(self.answer(code, &object));
+        }
+        let mut details =
+            json!({"name": name, "kind": self.resource.names.plural, "uid": object["metadata"]["uid"]});
+        if !self.resource.group.is_empty() {
+            details["group"] = self.resource.group.as_str().into();
+        }
+        let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
+        Ok(Answer::value(code, &status, self.output.notation).warn(&self.warnings()))
+    }
+
+    pub(crate) async fn delete_collection(&self) -> Result<Answer, Refusal> {
+        let list_options = ListOptions::parse(&self.call.query, false)?;
+        let options = self.delete_options()?;
+        let found = self.find(&list_options)?;
+        for object in &found.objects {
+            let name = object.key.name().to_owned();
+            match Box::pin(self.delete_one(&name, &options)).await {
+                Ok(_) => {}
+                Err(refusal) if refusal.code() == StatusCode::NOT_FOUND => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Ok(self.answer_list(&found))
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
+        if self.body.is_empty() {
+            return DeleteOptions::from_query(&self.call.query);
+        }
+        let wrong = |why: String| Refusal::bad_request(why);
+        let body = match negotiate::input(&self.parts.headers, true)? {
+            Input::Json => strict::parse(&self.body).map_err(|error| wrong(error.to_string()))?.0,
+            Input::Yaml => strict::parse_yaml(&self.body).map_err(|error| wrong(error.to_string()))?.0,
+            Input::Protobuf => protobuf::decode(&self.body).map_err(|error| wrong(error.to_string()))?,
+        };
+        let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+        if !body.is_object() || kind != "DeleteOptions" {
+            return Err(wrong("decoded object cannot be converted to DeleteOptions".to_owned()));
+        }
+        let fits = |field: &str, is: fn(&Value) -> bool| {
+            body.get(field).is_none_or(|value| value.is_null() || is(value))
+        };
+        let shape = fits("gracePeriodSeconds", Value::is_i64)
+            && fits("preconditions", Value::is_object)
+            && fits("propagationPolicy", Value::is_string)
+            && fits("orphanDependents", Value::is_boolean)
+            && fits("dryRun", Value::is_array);
+        if !shape {
+            return Err(wrong("json: cannot unmarshal a value into the Go struct DeleteOptions".to_owned()));
+        }
+        DeleteOptions::from_body(&body)
+    }
+
+    async fn delete_one(&self, name: &str, options: &DeleteOptions) -> Result<Gone, Refusal> {
+        if self.resource.is("", "namespaces") && KEPT_NAMESPACES.contains(&name) {
+            return Err(Refusal::forbidden(
+                self.resource.plural(),
+                name,
+                "this namespace may not be deleted",
+            ));
+        }
+        self.warn_of_orphans(options);
+        for _ in 0..ATTEMPTS {
+            let existing = self.stored(name)?;
+            let old = view::shown(&self.resource, &existing);
+            check_preconditions(&self.resource, name, &old, options)?;
+            self.admit("DELETE", name, None, Some(&old), options.dry_run)?;
+            let step = next_step(&self.resource, &old, options, self.core.here.now());
+            if options.dry_run {
+                return Ok(match step {
+                    Step::Nothing => Gone::Later(old),
+                    Step::Mark(new) => Gone::Later(new),
+                    Step::Remove => Gone::Now(old),
+                });
+            }
+            let outcome = match step {
+                Step::Nothing => return Ok(Gone::Later(old)),
+                Step::Mark(new) => {
+                    let written = self.write(existing.key.clone(), &new, Some(existing.revision)).await;
+                    written.map(|written| Gone::Later(view::shown(&self.resource, &written)))
+                }
+                Step::Remove => {
+                    let removed = self.core.remove(&self.resource, &existing, &old).await;
+                    removed.map(Gone::Now)
+                }
+            };
+            match outcome {
+                Ok(gone) => return Ok(gone),
+                Err(WriteError::Conflict(_)) => tokio::task::yield_now().await,
+                Err(error) => return Err(refused(&self.resource, name, &error)),
+            }
+        }
+        Err(Refusal::modified(self.resource.plural(), name))
+    }
+
+    fn warn_of_orphans(&self, options: &DeleteOptions) {
+        let unsaid = options.propagation.is_none() && options.orphan.is_none();
+        if self.resource.habits.special == Special::Job && unsaid {
+            let text = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+            let mut warnings = self.warnings();
+            if !warnings.iter().any(|known| known == text) {
+                warnings.push(text.to_owned());
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Takes an object away if it is still what was read.
+    pub(crate) async fn remove(
+        &self,
+        resource: &Resource,
+        existing: &Object,
+        shown: &Value,
+    ) -> Result<Value, WriteError> {
+        // Watchers see the last state that was written.
+        let body = Unrevised::new(&encode::read(&existing.body));
+        let write = Write::delete(existing.revision, move |revision| body.at(revision));
+        let gone = self.store.write(existing.key.clone(), write).await?;
+        self.deleted(resource, shown);
+        Ok(view::shown(resource, &gone))
+    }
+
+    /// An object was taken away: what it held is free.
+    pub(crate) fn deleted(&self, resource: &Resource, object: &Value) {
+        self.written(resource);
+        self.addresses.release(resource, object);
+    }
+}
+
+fn check_preconditions(
+    resource: &Resource,
+    name: &str,
+    old: &Value,
+    options: &DeleteOptions,
+) -> Result<(), Refusal> {
+    let kind = resource.kind();
+    let own = |field: &str| old["metadata"][field].as_str().unwrap_or_default().to_owned();
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != own("uid")) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            own("uid")
+        );
+        return Err(Refusal::conflict(kind, name, &why));
+    }
+    if let Some(version) =
+        options.resource_version.as_deref().filter(|version| *version != own("resourceVersion"))
+    {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
+            own("resourceVersion")
+        );
+        return Err(Refusal::conflict(kind, name, &why));
+    }
+    Ok(())
+}
+
+/// What a deletion does to an object now.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Step {
+    /// It was deleted before; nothing is new.
+    Nothing,
+    /// It is marked as on its way out.
+    Mark(Value),
+    /// It is taken away.
+    Remove,
+}
+
+pub(crate) fn next_step(resource: &Resource, old: &Value, options: &DeleteOptions, now: Timestamp) -> Step {
+    let special = resource.habits.special;
+    let deleted = old["metadata"].get("deletionTimestamp").is_some_and(|at| !at.is_null());
+    if special == Special::Namespace && !deleted {
+        return Step::Mark(terminating_namespace(old, now));
+    }
+    if special == Special::Namespace && strings(&old["spec"]["finalizers"]).next().is_some() {
+        return Step::Nothing;
+    }
+    if special == Special::Definition && !deleted {
+        return Step::Mark(terminating_definition(old, now));
+    }
+    let mut new = old.clone();
+    if special == Special::Pod {
+        match graceful(&mut new, options, now) {
+            Grace::Pending => return Step::Nothing,
+            Grace::Wait => {
+                set_finalizers(resource, &mut new, options);
+                return Step::Mark(new);
+            }
+            Grace::None => {}
+        }
+    }
+    let changed = set_finalizers(resource, &mut new, options);
+    if strings(&new["metadata"]["finalizers"]).next().is_none() {
+        return Step::Remove;
+    }
+    let marked = mark(&mut new, now);
+    if changed || marked { Step::Mark(new) } else { Step::Nothing }
+}
+
+/// How a pod ends.
+enum Grace {
+    /// At once.
+    None,
+    /// After a while, from now on.
+    Wait,
+    /// After a while that has begun, and is not made shorter.
+    Pending,
+}
+
+fn graceful(new: &mut Value, options: &DeleteOptions, now: Timestamp) -> Grace {
+    let asked = options.grace.map(|grace| if grace < 0 { 1 } else { grace });
+    let metadata = &new["metadata"];
+    if metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null()) {
+        let current = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+        return match asked {
+            _ if current == 0 => Grace::None,
+            Some(asked) if asked < current && asked > 0 => {
+                stamp_deletion(new, now, asked);
+                Grace::Wait
+            }
+            Some(0) => Grace::None,
+            _ => Grace::Pending,
+        };
+    }
+    let own = new["spec"]["terminationGracePeriodSeconds"].as_i64();
+    let mut period = asked.or(own).unwrap_or(POD_GRACE);
+    // A pod that was never placed, or has ended, has nothing to end.
+    let unplaced = new["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
+    if unplaced || matches!(new["status"]["phase"].as_str(), Some("Failed" | "Succeeded")) {
+        period = 0;
+    }
+    if period == 0 {
+        return Grace::None;
+    }
+    stamp_deletion(new, now, period);
+    bump(new);
+    Grace::Wait
+}
+
+fn stamp_deletion(new: &mut Value, now: Timestamp, period: i64) {
+    let at = now.checked_add(SignedDuration::from_secs(period)).unwrap_or(now);
+    new["metadata"]["deletionTimestamp"] = seconds(at).into();
+    new["metadata"]["deletionGracePeriodSeconds"] = period.into();
+}
+
+/// Marks an object as on its way out. False if it was.
+fn mark(new: &mut Value, now: Timestamp) -> bool {
+    let metadata = &new["metadata"];
+    if metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null())
+        && metadata["deletionGracePeriodSeconds"] == 0
+    {
+        return false;
+    }
+    bump(new);
+    new["metadata"]["deletionTimestamp"] = seconds(now).into();
+    new["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+    true
+}
+
+fn bump(new: &mut Value) {
+    if let Some(generation) = new["metadata"]["generation"].as_i64().filter(|generation| *generation > 0) {
+        new["metadata"]["generation"] = (generation + 1).into();
+    }
+}
+
+/// Sets the garbage collector's finalizers as the options want them. True if that changes anything.
+fn set_finalizers(resource: &Resource, new: &mut Value, options: &DeleteOptions) -> bool {
+    if resource.habits.orphans == Orphans::Unsupported {
+        return false;
+    }
+    let old: Vec<String> = strings(&new["metadata"]["finalizers"]).map(str::to_owned).collect();
+    let has = |name: &str| old.iter().any(|one| one == name);
+    let orphan = match (options.orphan, options.propagation) {
+        (Some(orphan), _) => orphan,
+        (_, Some(policy)) => policy == Propagation::Orphan,
+        _ if has(ORPHAN) => true,
+        _ if has(FOREGROUND) => false,
+        _ => resource.habits.orphans == Orphans::ByDefault,
+    };
+    let foreground = match (options.orphan, options.propagation) {
+        (Some(_), _) => false,
+        (_, Some(policy)) => policy == Propagation::Foreground,
+        _ => has(FOREGROUND),
+    };
+    let mut finalizers: Vec<String> =
+        old.iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).cloned().collect();
+    if orphan {
+        finalizers.push(ORPHAN.to_owned());
+    }
+    if foreground {
+        finalizers.push(FOREGROUND.to_owned());
+    }
+    let same = old.len() == finalizers.len() && old.iter().all(|name| finalizers.contains(name));
+    if same {
+        return false;
+    }
+    if finalizers.is_empty() {
+        if let Some(fields) = new["metadata"].as_object_mut() {
+            fields.remove("finalizers");
+        }
+    } else {
+        new["metadata"]["finalizers"] = finalizers.into();
+    }
+    true
+}
+
+fn terminating_namespace(old: &Value, now: Timestamp) -> Value {
+    let mut new = old.clone();
+    new["metadata"]["deletionTimestamp"] = seconds(now).into();
+    new["status"]["phase"] = "Terminating".into();
+    new
+}
+
+fn terminating_definition(old: &Value, now: Timestamp) -> Value {
+    let mut new = old.clone();
+    new["metadata"]["deletionTimestamp"] = seconds(now).into();
+    let mut finalizers: Vec<String> = strings(&new["metadata"]["finalizers"]).map(str::to_owned).collect();
+    if !finalizers.iter().any(|name| name == CLEANUP) {
+        finalizers.push(CLEANUP.to_owned());
+    }
+    new["metadata"]["finalizers"] = finalizers.into();
+    let why = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    crate::collector::set_condition(
+        &mut new,
+        "Terminating",
+        "True",
+        "InstanceDeletionPending",
+        why,
+        &seconds(now),
+    );
+    new
+}

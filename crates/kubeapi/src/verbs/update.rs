@@ -1,0 +1,278 @@
+//! A changed object: what PUT and all patches have in common.
+//!
+//! ```text
+//!   read ──▶ change ──▶ keep what may not change ──▶ check ──▶ write, if it is still what was read; else again
+//! ```
+
+use super::{Ask, refused, validate};
+use crate::answer::Answer;
+use crate::encode::{self, Unrevised};
+use crate::rbac::{Attributes, Target};
+use crate::refusal::{Refusal, Subject};
+use crate::request::WriteOptions;
+use crate::store::{Object, Write, WriteError};
+use crate::verbs::create::dedup_owners;
+use crate::{decode, negotiate, strategy, view};
+use apimachinery::apply::{self, Operation};
+use apimachinery::invalid::FieldError;
+use http::StatusCode;
+use serde_json::Value;
+
+/// How often a change is tried when others write at the same time.
+const ATTEMPTS: usize = 20;
+
+/// What a change makes of an object: a new one, with its managed fields. Without an object it makes one, or refuses.
+pub(super) type Change<'c> = dyn Fn(Option<&Value>) -> Result<Value, Refusal> + Send + Sync + 'c;
+
+/// Whether the object must be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// It must.
+    Refuse,
+    /// It is made.
+    Create,
+}
+
+/// What came of a change.
+pub(super) struct Changed {
+    pub(super) object: Value,
+    pub(super) created: bool,
+}
+
+impl Ask<'_> {
+    pub(crate) async fn update(&self) -> Result<Answer, Refusal> {
+        let options = WriteOptions::parse(&self.call.query, "UpdateOptions", None)?;
+        let input = negotiate::input(&self.parts.headers, self.resource.custom.is_none())?;
+        let body = self.body.clone();
+        let mut object =
+            decode::object(&self.resource, &body, input, options.validation, &mut self.warnings())?;
+        self.check_namespace(&mut object)?;
+        self.check_name(&object)?;
+        dedup_owners(&mut object, &mut self.warnings());
+        let by = self.manager(&options, Operation::Update);
+        let (resource, stamp) = (self.resource.clone(), self.core.here.stamp());
+        let change = move |old: Option<&Value>| {
+            let mut new = object.clone();
+            apply::track(old, &mut new, &resource.schema, &by, &stamp);
+            Ok(new)
+        };
+        let upsert = self.resource.habits.create_on_update && self.subresource.is_none();
+        let absent = if upsert { Absent::Create } else { Absent::Refuse };
+        let changed = Box::pin(self.change(&change, absent, &options)).await?;
+        let code = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
+        Ok(self.answer(code, &changed.object))
+    }
+
+    /// The object's name is the request's.
+    pub(super) fn check_name(&self, object: &Value) -> Result<(), Refusal> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let wanted = &self.target.name;
+        if name.is_empty() {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+            )));
+        }
+        if name != wanted {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({wanted})"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Carries out a change.
+    pub(super) async fn change(
+        &self,
+        change: &Change<'_>,
+        absent: Absent,
+        options: &WriteOptions,
+    ) -> Result<Changed, Refusal> {
+        let name = self.target.name.clone();
+        let key = self.key(&name);
+        let warned = self.warnings().len();
+        for _ in 0..ATTEMPTS {
+            // A second attempt does not warn twice.
+            self.warnings().truncate(warned);
+            let Some(existing) = self.core.store.get(&key) else {
+                if absent == Absent::Refuse {
+                    return Err(self.not_found(&name));
+                }
+                return Box::pin(self.create_instead(change, options)).await;
+            };
+            let old = view::shown(&self.resource, &existing);
+            let new = change(Some(&old))?;
+            match Box::pin(self.change_once(&existing, &old, new, options)).await? {
+                Some(object) => return Ok(Changed { object, created: false }),
+                None => tokio::task::yield_now().await,
+            }
+        }
+        Err(Refusal::modified(self.resource.plural(), &name))
+    }
+
+    async fn create_instead(&self, change: &Change<'_>, options: &WriteOptions) -> Result<Changed, Refusal> {
+        let name = self.target.name.clone();
+        let new = change(None)?;
+        let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+        if !uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(Refusal::conflict(self.resource.plural(), &name, &why));
+        }
+        let target = Target::Resource {
+            group: &self.target.group,
+            resource: &self.target.resource,
+            subresource: &self.target.subresource,
+            namespace: &self.target.namespace,
+            name: &name,
+        };
+        self.core.authorize(&Attributes { user: self.user, verb: "create", target })?;
+        let object = Box::pin(self.make(new, options)).await?;
+        Ok(Changed { object, created: true })
+    }
+
+    /// One attempt; `None` if somebody else was faster and another attempt makes sense.
+    async fn change_once(
+        &self,
+        existing: &Object,
+        old: &Value,
+        mut new: Value,
+        options: &WriteOptions,
+    ) -> Result<Option<Value>, Refusal> {
+        let resource = self.resource.clone();
+        let name = self.target.name.clone();
+        let conditional = self.check_revision(&new, existing, old)?;
+        let metadata = &mut new["metadata"];
+        metadata["resourceVersion"] = existing.revision.to_string().into();
+        strategy::prepare_update(&resource, self.subresource.as_ref(), &mut new, old);
+        keep_system_fields(&mut new, old);
+        decode::tidy(&resource, &mut new);
+        apimachinery::builtin::stored(&mut new, &resource.schema);
+        apply::settle(old, &mut new);
+        let (errors, tolerated) = validate::update(&resource, self.subresource.as_ref(), &new, old);
+        if !errors.is_empty() {
+            return Err(Refusal::invalid(resource.kind(), &name, &errors));
+        }
+        self.warnings().extend(tolerated);
+        let reservation = self.core.addresses.reserve(&resource, &mut new, Some(old), &self.core.here);
+        let reservation = reservation.map_err(|errors| Refusal::invalid(resource.kind(), &name, &errors))?;
+        self.check_escalation(&new)?;
+        if self.subresource.is_none() {
+            self.warn_of(&new, Some(old));
+        }
+        self.admit("UPDATE", &name, Some(&new), Some(old), options.dry_run)?;
+        if options.dry_run {
+            return Ok(Some(new));
+        }
+        if is_finished(&new, old) {
+            return self.remove(existing, &new, conditional).await;
+        }
+        // What is the same is not written again.
+        let stored = view::stored(&resource, &new);
+        if stored == encode::read(&existing.body) {
+            return Ok(Some(new));
+        }
+        match self.write(existing.key.clone(), &new, Some(existing.revision)).await {
+            Ok(written) => {
+                reservation.keep();
+                Ok(Some(view::shown(&resource, &written)))
+            }
+            Err(WriteError::Conflict(_)) if !conditional => Ok(None),
+            Err(error) => Err(refused(&resource, &name, &error)),
+        }
+    }
+
+    /// Was the change made from this state? True if the client says which state it was made from.
+    fn check_revision(&self, new: &Value, existing: &Object, old: &Value) -> Result<bool, Refusal> {
+        let resource = &self.resource;
+        let name = &self.target.name;
+        let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+        let own = old["metadata"]["uid"].as_str().unwrap_or_default();
+        if !uid.is_empty() && uid != own && self.is_put() {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
+            return Err(Refusal::conflict(resource.plural(), name, &why));
+        }
+        let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let revision: u64 = match given {
+            "" => 0,
+            text => text.parse().map_err(|_| {
+                let why = format!(
+                    "strconv.ParseUint: parsing {}: invalid syntax",
+                    apimachinery::invalid::quoted(text)
+                );
+                let error = FieldError::invalid("metadata.resourceVersion", text, why);
+                Refusal::invalid(resource.kind(), name, &[error])
+            })?,
+        };
+        if revision == 0 {
+            if resource.habits.unconditional_update {
+                return Ok(false);
+            }
+            let why = "must be specified for an update";
+            let error = FieldError::invalid("metadata.resourceVersion", 0, why);
+            return Err(Refusal::invalid(Subject { ..resource.plural() }, name, &[error]));
+        }
+        if revision != existing.revision {
+            return Err(Refusal::modified(resource.plural(), name));
+        }
+        // A patch has the revision of what it was applied to, not one that the client knew.
+        Ok(self.is_put())
+    }
+
+    fn is_put(&self) -> bool {
+        self.call.verb == "update"
+    }
+
+    /// Takes an object away for good: its last finalizer is gone.
+    async fn remove(
+        &self,
+        existing: &Object,
+        last: &Value,
+        conditional: bool,
+    ) -> Result<Option<Value>, Refusal> {
+        // Watchers see the last state that was written: with the finalizer.
+        let body = Unrevised::new(&encode::read(&existing.body));
+        let write = Write::delete(existing.revision, move |revision| body.at(revision));
+        match self.core.store.write(existing.key.clone(), write).await {
+            Ok(_) | Err(WriteError::Missing) => {
+                self.core.deleted(&self.resource, last);
+                Ok(Some(last.clone()))
+            }
+            Err(WriteError::Conflict(_)) if !conditional => Ok(None),
+            Err(error) => Err(refused(&self.resource, &self.target.name, &error)),
+        }
+    }
+}
+
+/// What no client changes.
+fn keep_system_fields(new: &mut Value, old: &Value) {
+    let (new, old) = (&mut new["metadata"], &old["metadata"]);
+    if new["uid"].as_str().unwrap_or_default().is_empty() {
+        new["uid"] = old["uid"].clone();
+    }
+    if let Some(created) = old.get("creationTimestamp") {
+        new["creationTimestamp"] = created.clone();
+    }
+    if let Some(deleted) = old.get("deletionTimestamp") {
+        new["deletionTimestamp"] = deleted.clone();
+    }
+    if let Some(grace) = old.get("deletionGracePeriodSeconds")
+        && new.get("deletionGracePeriodSeconds").is_none_or(Value::is_null)
+    {
+        new["deletionGracePeriodSeconds"] = grace.clone();
+    }
+    if let Some(fields) = new.as_object_mut() {
+        fields.remove("selfLink");
+    }
+}
+
+/// Is the object on its way out, with nobody left who has to do something first?
+pub(crate) fn is_finished(new: &Value, old: &Value) -> bool {
+    let deleted = old["metadata"].get("deletionTimestamp").is_some_and(|at| !at.is_null());
+    let waits = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
+    let holds = strategy::strings(&new["metadata"]["finalizers"]).next().is_some();
+    // A namespace has finalizers of another sort beside those.
+    let content =
+        new["kind"] == "Namespace" && strategy::strings(&new["spec"]["finalizers"]).next().is_some();
+    deleted && !waits && !holds && !content
+}

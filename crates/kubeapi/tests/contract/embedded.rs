@@ -1,0 +1,47 @@
+//! The embedded server, started for a run of the suite: behind its TLS listener, on a store in memory.
+
+use crate::target::Way;
+use kubeapi::authn::Bearers;
+use kubeapi::pki::Pki;
+use kubeapi::server::Server;
+use kubeapi::store::Store;
+use kubeapi::{Api, Options};
+
+/// Cases that the embedded server does not pass on purpose, and why; `docs/kubeapi.md` tells users.
+pub(crate) const LEFT_OUT: &[(&str, &str)] =
+    &[("rules_structure::a_rule_may_not_cost_too_much", "no estimate is made of what a rule costs")];
+
+/// A running embedded server.
+pub(crate) struct Embedded {
+    way: Way,
+    _folder: tempfile::TempDir,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl Embedded {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        let now = std::time::UNIX_EPOCH.elapsed()?.as_secs().try_into()?;
+        let pki = Pki::ephemeral(&["127.0.0.1".to_owned()], now)?;
+        let api = Api::start(Store::memory(), Options::default().bearers(Bearers::new(&pki)?)).await?;
+        let server = Server::bind("127.0.0.1:0".parse()?, &pki).await?;
+        let url = format!("https://{}", server.address()?);
+        let folder = tempfile::tempdir()?;
+        let way = Way {
+            kubeconfig: pki.write_kubeconfig(folder.path(), &url)?,
+            server: url,
+            ca: pki.ca.clone(),
+            token: pki.admin_token.clone(),
+        };
+        Ok(Self { way, _folder: folder, serving: tokio::spawn(server.run(api)) })
+    }
+
+    pub(crate) fn way(&self) -> Way {
+        self.way.clone()
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}

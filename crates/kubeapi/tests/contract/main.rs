@@ -1,0 +1,75 @@
+//! The contract: what a Kubernetes API answers, case by case, on a real kube-apiserver and on the embedded one.
+//!
+//! ```text
+//!   case ──┬─▶ real      etcd, kube-apiserver and two controllers, started by the lab
+//!          └─▶ embedded  this crate's server, in this process, behind its TLS listener
+//! ```
+//! A case is a function on a [`target::Target`], the same for both. Answers of `golden/` were recorded from the
+//! real server and are compared on both. See `docs/kubeapi.md` for what is left out on purpose.
+
+#![allow(clippy::needless_pass_by_value, reason = "cases say their JSON in place")]
+
+mod access;
+mod accounts;
+mod answer;
+mod apply;
+mod apply_structure;
+mod bad_input;
+mod clients;
+mod crd;
+mod crd_parts;
+mod create;
+mod delete;
+mod discovery;
+mod embedded;
+mod fixtures;
+mod garbage;
+mod namespaces;
+mod patch;
+mod policies;
+mod read;
+mod records;
+mod rules;
+mod rules_cel;
+mod rules_structure;
+mod selectors;
+mod services;
+mod strategic;
+mod suite;
+mod tape;
+mod target;
+mod update;
+mod validation;
+mod watch;
+mod watching;
+
+fn main() -> std::process::ExitCode {
+    let mut suite = suite::Suite::new();
+    suite.add("create", create::CASES);
+    suite.add("read", read::CASES);
+    suite.add("selectors", selectors::CASES);
+    suite.add("watch", watch::CASES);
+    suite.add("update", update::CASES);
+    suite.add("patch", patch::CASES);
+    suite.add("strategic", strategic::CASES);
+    suite.add("apply", apply::CASES);
+    suite.add("apply_structure", apply_structure::CASES);
+    suite.add("delete", delete::CASES);
+    suite.add("garbage", garbage::CASES);
+    suite.add("namespaces", namespaces::CASES);
+    suite.add("crd", crd::CASES);
+    suite.add("crd_parts", crd_parts::CASES);
+    suite.add("rules", rules::CASES);
+    suite.add("rules_cel", rules_cel::CASES);
+    suite.add("rules_structure", rules_structure::CASES);
+    suite.add("validation", validation::CASES);
+    suite.add("discovery", discovery::CASES);
+    suite.add("access", access::CASES);
+    suite.add("accounts", accounts::CASES);
+    suite.add("services", services::CASES);
+    suite.add("records", records::CASES);
+    suite.add("policies", policies::CASES);
+    suite.add("bad_input", bad_input::CASES);
+    suite.add("clients", clients::CASES);
+    suite.run()
+}

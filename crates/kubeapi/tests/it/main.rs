@@ -1,0 +1,12 @@
+//! Store, keys, backups, authentication and authorisation from outside.
+#![allow(clippy::unwrap_used)]
+
+mod authn;
+mod backup;
+mod killed;
+mod pki;
+mod rbac;
+mod server;
+mod torn;
+mod twins;
+mod watching;

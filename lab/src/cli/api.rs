@@ -1,0 +1,176 @@
+//! `lab bench api`: the embedded API and kube-apiserver on etcd, side by side, each in a place of its own.
+
+use super::output::Format;
+use anyhow::Context;
+use atoll_bench::api::{Options, Server, measure};
+use clap::Args;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use lab::{Bystander, Cluster, Component, Lab, Process, Progress, Spec};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+#[derive(Args)]
+pub(super) struct Api {
+    #[command(flatten)]
+    options: Options,
+    /// A program that serves the embedded API, given a data directory and an address; by default the example `serve`
+    /// of the crate `kubeapi` that was built beside this program.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// The lab to start and take down; one of this name that is up goes first.
+    #[arg(long, default_value = "bench-api")]
+    name: String,
+    /// How to print the result.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+impl Api {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let program = match self.binary {
+            Some(program) => program,
+            None => std::env::current_exe()
+                .context("where is this program?")?
+                .with_file_name("examples")
+                .join("serve"),
+        };
+        anyhow::ensure!(
+            program.is_file(),
+            "there is no program {}; build it, or name another with --binary",
+            program.display()
+        );
+        // With fsync, as ours has it; without audit logs, which ours has not.
+        let spec =
+            Spec { fsync: true, audit: false, ..Spec::api_only(&self.name, 1).with_bystander("embedded") };
+        let lab = Lab::start(&spec, &Progress::to_stderr()).await?;
+        let real = Real(lab.member(1).clone());
+        real.stop().await.map_err(anyhow::Error::msg)?;
+        let embedded =
+            Embedded { program, place: lab.bystander("embedded").clone(), process: Mutex::new(None) };
+        let servers: [Box<dyn Server>; 2] = [Box::new(embedded), Box::new(real)];
+        let report = Box::pin(measure(&servers, &self.options, &|doing| eprintln!("bench: {doing}"))).await?;
+        self.output.print_api(&report)
+    }
+}
+
+/// How long a server may take to end when it is asked politely.
+const GRACE: Duration = Duration::from_secs(30);
+const PORT: u16 = 6443;
+
+/// Ours.
+struct Embedded {
+    program: PathBuf,
+    place: Bystander,
+    process: Mutex<Option<Process>>,
+}
+
+impl Embedded {
+    fn data_dir(&self) -> PathBuf {
+        self.place.place().dir().join("data")
+    }
+
+    fn process(&self) -> std::sync::MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Server for Embedded {
+    fn name(&self) -> &str {
+        "embedded"
+    }
+
+    fn start(&self, empty: bool) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            if empty {
+                gone(fs::remove_file(self.data_dir().join("store.redb")))?;
+            }
+            let (program, dir) = (self.program.display().to_string(), self.data_dir().display().to_string());
+            let argv = vec![program, dir, format!("0.0.0.0:{PORT}")];
+            let started = self.place.place().spawn("embedded", &argv).map_err(|error| error.to_string())?;
+            *self.process() = Some(started);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn stop(&self) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            let Some(process) = self.process().take() else { return Ok(()) };
+            process.end(GRACE).map_err(|error| error.to_string())
+        }
+        .boxed()
+    }
+
+    /// As the server wrote it, but to its address outside its place.
+    fn kubeconfig(&self) -> Result<String, String> {
+        let text =
+            fs::read_to_string(self.data_dir().join("kubeconfig")).map_err(|error| error.to_string())?;
+        let mut config: serde_json::Value =
+            serde_saphyr::from_str(&text).map_err(|error| error.to_string())?;
+        let cluster = &mut config["clusters"][0]["cluster"];
+        cluster["server"] = format!("https://{}:{PORT}", self.place.addresses().v4).into();
+        cluster["tls-server-name"] = "localhost".into();
+        Ok(config.to_string())
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.process().iter().map(Process::pid).collect()
+    }
+}
+
+/// kube-apiserver on etcd.
+struct Real(Cluster);
+
+impl Server for Real {
+    fn name(&self) -> &str {
+        "kube-apiserver + etcd"
+    }
+
+    fn start(&self, empty: bool) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            if empty {
+                gone(fs::remove_dir_all(self.0.dir().join("etcd")))?;
+            }
+            for component in Component::API {
+                self.0.start(component).map_err(|error| error.to_string())?;
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn stop(&self) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            for component in Component::API.into_iter().rev() {
+                if let Some(process) = self.0.process(component) {
+                    process.end(GRACE).map_err(|error| error.to_string())?;
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn kubeconfig(&self) -> Result<String, String> {
+        Ok(self.0.kubeconfig())
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        Component::API
+            .into_iter()
+            .filter_map(|part| self.0.process(part))
+            .map(|process| process.pid())
+            .collect()
+    }
+}
+
+/// What isn't there needs no removing.
+fn gone(removed: std::io::Result<()>) -> Result<(), String> {
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
