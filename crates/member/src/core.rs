@@ -119,6 +119,7 @@ impl Core {
         match event {
             Event::ListStarted(kind) => self.gate.start(kind),
             Event::Listed(kind) => self.listed(kind),
+            Event::Unlisted(kind) => self.unlisted(kind),
             Event::Seen(seen) => self.see(seen),
             Event::Gone(gone) => self.gone(&gone),
             Event::Assigned(assignment) => self.assigned(assignment, now),
@@ -213,6 +214,17 @@ impl Core {
         self.tell(tell);
         self.sweep(kind, epoch);
         let opened = self.gate.complete(kind);
+        self.went_on(opened);
+    }
+
+    /// Nothing comes of a list that is not waited for. What it said before, if anything, stays.
+    fn unlisted(&mut self, kind: Kind) {
+        let opened = self.gate.give_up(kind);
+        self.went_on(opened);
+    }
+
+    /// A list is complete, or not waited for any more; `opened`: it was the last one.
+    fn went_on(&mut self, opened: bool) {
         self.say_heard();
         if opened {
             for name in PropertyName::ALL {

@@ -253,7 +253,7 @@ impl Cache {
                 Kind::Service => drop(held.services.remove(&*object.name)),
                 Kind::Slice => drop(held.slices.remove(&*object.name)),
                 Kind::Import => held.import = None,
-                Kind::Namespace | Kind::Export | Kind::Property => {}
+                Kind::Namespace | Kind::Node | Kind::Export | Kind::Property => {}
             }
         }
         self.tidy(key);

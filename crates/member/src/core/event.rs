@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use atoll_engine::facts::{Capabilities, ExportFact, NamespaceState, ServiceFact, SliceFact};
-use atoll_engine::names::{ClusterId, Namespace, ServiceKey, SliceName, Uid};
+use atoll_engine::names::{ClusterId, Namespace, NodeName, ServiceKey, SliceName, Uid};
 use atoll_engine::network::Family;
 use atoll_engine::time::Time;
 
@@ -31,6 +31,8 @@ pub enum Event {
     ListStarted(Kind),
     /// The list of a kind is complete.
     Listed(Kind),
+    /// A kind that we can do without can't be listed: nobody waits for it any longer.
+    Unlisted(Kind),
     /// An object is there.
     Seen(Seen),
     /// An object is gone.
@@ -56,6 +58,8 @@ pub enum Event {
 pub enum Seen {
     /// A namespace.
     Namespace(Namespace, NamespaceState),
+    /// A node, and the addresses that pods on its network have.
+    Node(NodeName, Box<[IpAddr]>),
     /// A Service of somebody else, or of another hub.
     Service(ServiceKey, ServiceFact),
     /// A derived Service of ours.

@@ -16,6 +16,8 @@ use atoll_engine::time::Time;
 pub enum Kind {
     /// Namespaces.
     Namespace,
+    /// Nodes, of which only the addresses are kept.
+    Node,
     /// Services.
     Service,
     /// EndpointSlices.
@@ -30,13 +32,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Namespace, Self::Service, Self::Slice, Self::Export, Self::Import, Self::Property];
+    pub const ALL: [Self; 7] =
+        [Self::Namespace, Self::Node, Self::Service, Self::Slice, Self::Export, Self::Import, Self::Property];
 
     /// As in a URL.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Namespace => "namespaces",
+            Self::Node => "nodes",
             Self::Service => "services",
             Self::Slice => "endpointslices",
             Self::Export => "serviceexports",

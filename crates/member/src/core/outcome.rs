@@ -249,6 +249,7 @@ fn revision(seen: &Seen) -> u64 {
         Seen::Export(seen) => seen.version.revision,
         Seen::Property(seen) => seen.version.revision,
         Seen::Namespace(..)
+        | Seen::Node(..)
         | Seen::Service(..)
         | Seen::Slice(..)
         | Seen::OtherSlice(..)

@@ -1,7 +1,7 @@
 //! Takes in what was seen: facts to tell, objects of ours to compare, objects of others to stay away from.
 
 use atoll_engine::facts::{InternalTrafficPolicy, ServiceFact, ServiceType, SessionAffinity};
-use atoll_engine::names::{Namespace, ServiceKey, ServiceName, SliceName};
+use atoll_engine::names::{Namespace, NodeName, ServiceKey, ServiceName, SliceName};
 use atoll_engine::world::Change;
 
 use super::Core;
@@ -21,6 +21,9 @@ impl Core {
                     // What was refused for want of the namespace may be possible now, whatever the plan says.
                     self.look_at_namespace(&name);
                 }
+            }
+            Seen::Node(name, addresses) => {
+                self.facts.node(name, addresses, self.gate.epoch(Kind::Node), &mut tell);
             }
             Seen::Service(key, fact) => {
                 let epoch = self.gate.epoch(Kind::Service);
@@ -155,6 +158,11 @@ impl Core {
                     self.facts.no_namespace(&name, &mut tell);
                 }
             }
+            Kind::Node => {
+                if let Ok(name) = NodeName::parse(&*object.name) {
+                    self.facts.no_node(&name, &mut tell);
+                }
+            }
             Kind::Service => {
                 if let Some(key) = ServiceName::parse(&*object.name).ok().and_then(key) {
                     self.facts.no_service(&key, &mut tell);
@@ -205,7 +213,7 @@ impl Core {
         let copy = match object.kind {
             Kind::Service => held.and_then(|held| held.services.get(&*object.name)).map(|held| &held.copy),
             Kind::Slice => held.and_then(|held| held.slices.get(&*object.name)).map(|held| &held.copy),
-            Kind::Namespace | Kind::Export | Kind::Import | Kind::Property => None,
+            Kind::Namespace | Kind::Node | Kind::Export | Kind::Import | Kind::Property => None,
         };
         if copy.is_some_and(|copy| copy.version.uid != version.uid) {
             return;
@@ -240,7 +248,7 @@ impl Core {
                 let name = ServiceName::parse(&*object.name).ok();
                 name.map(|name| Target::ExportStatus(ServiceKey { namespace, name }))
             }
-            Kind::Namespace | Kind::Property => None,
+            Kind::Namespace | Kind::Node | Kind::Property => None,
         };
         for target in targets.into_iter().flat_map(|target| match target {
             Target::Import(key) => vec![Target::ImportStatus(key.clone()), Target::Import(key)],
@@ -279,7 +287,7 @@ impl Core {
                 Kind::Import => {
                     held.import.iter_mut().map(|held| (Target::Import(key.clone()), &mut held.copy)).collect()
                 }
-                Kind::Namespace | Kind::Export | Kind::Property => Vec::new(),
+                Kind::Namespace | Kind::Node | Kind::Export | Kind::Property => Vec::new(),
             };
             for (target, copy) in copies {
                 if copy.epoch >= epoch {

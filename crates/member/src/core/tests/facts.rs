@@ -1,10 +1,11 @@
 //! What is told of the cluster itself.
 
 use atoll_engine::facts::NamespaceState;
-use atoll_engine::names::SliceName;
+use atoll_engine::names::{NodeName, SliceName};
+use atoll_engine::network::Networks;
 use atoll_engine::world::Change;
 
-use super::cluster::{Cluster, export, namespace, service, slice, web};
+use super::cluster::{Cluster, capabilities, export, namespace, service, slice, web};
 use crate::core::event::{Event, Gone, Seen, SeenExport};
 use crate::core::object::{Kind, ObjectName, Version};
 use crate::report::Report;
@@ -106,4 +107,63 @@ fn a_list_older_than_the_answer_to_a_write_takes_nothing_back() {
     cluster.step(exported(55));
     cluster.step(Event::Listed(Kind::Export));
     assert_eq!(changes(&mut cluster), []);
+}
+
+fn node(name: &str, addresses: &[&str]) -> Event {
+    let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    Event::Seen(Seen::Node(NodeName::parse(name).unwrap(), addresses))
+}
+
+fn nodes(addresses: &[&str]) -> Change {
+    let nodes = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    Change::Networks(Networks { nodes, ..Networks::default() })
+}
+
+#[test]
+fn the_addresses_of_nodes_are_told_once_they_are_listed_and_before_the_cluster_counts_as_heard() {
+    let mut cluster = Cluster::new();
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Node) {
+        cluster.list(kind);
+    }
+    cluster.step(Event::Capable(capabilities()));
+    cluster.step(Event::ListStarted(Kind::Node));
+    cluster.step(node("one", &["192.168.0.1", "fd00::1"]));
+    cluster.step(node("two", &["192.168.0.2"]));
+    assert_eq!(changes(&mut cluster), []);
+    cluster.step(Event::Listed(Kind::Node));
+    let all = nodes(&["192.168.0.1", "192.168.0.2", "fd00::1"]);
+    assert_eq!(changes(&mut cluster), [all, Change::Heard(capabilities())]);
+    cluster.step(node("two", &["192.168.0.2"])); // A heartbeat.
+    assert_eq!(changes(&mut cluster), []);
+    cluster.step(node("two", &["192.168.0.3"]));
+    assert_eq!(changes(&mut cluster), [nodes(&["192.168.0.1", "192.168.0.3", "fd00::1"])]);
+    cluster.step(Event::ListStarted(Kind::Node));
+    cluster.step(node("one", &["192.168.0.1", "fd00::1"]));
+    cluster.step(Event::Listed(Kind::Node));
+    assert_eq!(changes(&mut cluster), [nodes(&["192.168.0.1", "fd00::1"])]);
+    let object = ObjectName { kind: Kind::Node, namespace: None, name: "one".into() };
+    let version = Version { uid: export().uid, revision: 60, deleting: false };
+    cluster.step(Event::Gone(Gone { object, version }));
+    assert_eq!(changes(&mut cluster), [nodes(&[])]);
+}
+
+#[test]
+fn a_member_that_may_not_list_nodes_works_without_them() {
+    let mut cluster = Cluster::new();
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Node) {
+        cluster.list(kind);
+    }
+    cluster.step(Event::Capable(capabilities()));
+    cluster.step(Event::ListStarted(Kind::Node));
+    assert_eq!(changes(&mut cluster), []);
+    cluster.step(Event::Unlisted(Kind::Node));
+    assert_eq!(changes(&mut cluster), [Change::Heard(capabilities())]);
+    cluster.assign();
+    cluster.settle();
+    assert_eq!(cluster.names().len(), 3);
+    cluster.step(Event::ListStarted(Kind::Node)); // It is tried again and again.
+    cluster.fact("a", Change::Export(web(), None));
+    cluster.assign();
+    cluster.settle();
+    assert!(cluster.names().is_empty(), "{:?}", cluster.names());
 }
