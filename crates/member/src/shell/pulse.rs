@@ -1,5 +1,6 @@
 //! Does the API answer? Asked often, since an idle watch says nothing; and what the cluster can do.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use tracing::{debug, warn};
 use super::Reports;
 use crate::clients::WRITE_DEADLINE;
 use crate::core::event::Event;
+use crate::core::object::Kind;
 use crate::edge::service::families;
 use crate::report::Report;
 
@@ -43,6 +45,8 @@ struct State {
     silent_since: Option<Instant>,
     /// The last question had no answer: connections may be dead, even if a watch on another one has spoken since.
     unanswered: bool,
+    /// Kinds that we may not watch, since when, and why: what is known of them stands still.
+    deaf: BTreeMap<Kind, (Instant, String)>,
 }
 
 /// Waits for the API to come back.
@@ -72,12 +76,34 @@ impl Pulse {
         {
             let Ok(mut state) = self.state.lock() else { return };
             state.silent_since = None;
-            if state.said.is_some_and(|said| now.duration_since(said) < SAID) {
+            // An API that answers and does not let us see is no better than one that is silent.
+            if !state.deaf.is_empty() || state.said.is_some_and(|said| now.duration_since(said) < SAID) {
                 return;
             }
             state.said = Some(now);
         }
         let _ = self.reports.send((self.cluster.clone(), Report::Alive(now)));
+    }
+
+    /// We may not watch a kind: its facts are as old as the first refusal, whatever else the API answers.
+    pub(super) fn deaf(&self, kind: Kind, why: &str) {
+        let told = {
+            let Ok(mut state) = self.state.lock() else { return };
+            state.said = None;
+            state.deaf.entry(kind).or_insert_with(|| (Instant::now(), why.to_owned()));
+            state.deaf.values().min().cloned()
+        };
+        if let Some((since, why)) = told {
+            let _ = self.reports.send((self.cluster.clone(), Report::Unreachable { since, why }));
+        }
+    }
+
+    /// A watch of this kind has shown something.
+    pub(super) fn hears(&self, kind: Kind) {
+        if let Ok(mut state) = self.state.lock() {
+            state.deaf.remove(&kind);
+        }
+        self.alive();
     }
 
     /// The API was asked, and answered.
@@ -358,6 +384,28 @@ mod tests {
             });
         }
         assert_eq!(since, [Some(first), None, Some(second), Some(second)]);
+    }
+
+    #[test]
+    fn an_api_that_does_not_let_us_watch_counts_as_silent() {
+        let (pulse, mut told) = pulse();
+        pulse.deaf(Kind::Slice, "forbidden");
+        pulse.deaf(Kind::Service, "forbidden too");
+        pulse.answered();
+        pulse.alive();
+        pulse.hears(Kind::Namespace);
+        pulse.hears(Kind::Service);
+        let mut reports = Vec::new();
+        while let Ok((_, report)) = told.try_recv() {
+            reports.push(report);
+        }
+        let [Report::Unreachable { since, why }, Report::Unreachable { since: again, .. }] = &reports[..]
+        else {
+            panic!("{reports:?}")
+        };
+        assert_eq!((since, why.as_str()), (again, "forbidden"), "the first refusal counts");
+        pulse.hears(Kind::Slice);
+        assert!(matches!(told.try_recv(), Ok((_, Report::Alive(_)))));
     }
 
     #[test]

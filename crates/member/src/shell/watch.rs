@@ -54,6 +54,7 @@ struct Watch {
 /// Why a watch is begun anew.
 enum End {
     Reconnected,
+    Refused,
     Closed,
 }
 
@@ -62,7 +63,7 @@ impl Watch {
     where
         K: Readable + Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
     {
-        while let End::Reconnected = self.follow(api.clone()).await {}
+        while let End::Reconnected | End::Refused = self.follow(api.clone()).await {}
     }
 
     async fn follow<K>(&self, api: Api<K>) -> End
@@ -81,7 +82,10 @@ impl Watch {
             let closed = match next {
                 Some(Ok(event)) => {
                     delay = FIRST_DELAY;
-                    self.pulse.alive();
+                    // The beginning of a list says nothing: it is not asked for yet.
+                    if !matches!(event, watcher::Event::Init) {
+                        self.pulse.hears(K::KIND);
+                    }
                     self.pass(event).await.is_err()
                 }
                 Some(Err(error)) => {
@@ -89,6 +93,12 @@ impl Watch {
                     let mut closed = false;
                     for event in refused(K::KIND, &error) {
                         closed |= self.events.send(event).await.is_err();
+                    }
+                    if let Some(why) = blinds(K::KIND, &error).filter(|_| !closed) {
+                        self.pulse.deaf(K::KIND, why);
+                        tokio::time::sleep(LONGEST_DELAY).await;
+                        // Listed anew, since a watch that goes on shows nothing until something happens.
+                        return End::Refused;
                     }
                     tokio::time::sleep(delay).await;
                     delay = (delay * 2).min(LONGEST_DELAY);
@@ -144,6 +154,12 @@ fn refused(kind: Kind, error: &watcher::Error) -> Vec<Event> {
     problem.map(Event::Noticed).into_iter().chain(without).collect()
 }
 
+/// Why nothing that was known of the kind counts any more; nodes are worth less.
+fn blinds(kind: Kind, error: &watcher::Error) -> Option<&str> {
+    let refused = status(error).filter(|status| kind != Kind::Node && matches!(status.code, 401 | 403))?;
+    Some(&refused.message)
+}
+
 /// What the API said, if it said anything.
 fn status(error: &watcher::Error) -> Option<&Status> {
     match error {
@@ -177,5 +193,13 @@ mod tests {
         let forbidden = said(Kind::Slice, 403);
         assert!(forbidden.contains("Forbidden") && !forbidden.contains("Unlisted"), "{forbidden}");
         assert_eq!(said(Kind::Export, 404), "[Noticed(KindAbsent(Export))]");
+    }
+
+    #[test]
+    fn a_kind_that_we_may_not_watch_stands_still_unless_it_is_nodes() {
+        assert_eq!(blinds(Kind::Service, &failed(403)), Some("no"));
+        assert_eq!(blinds(Kind::Slice, &failed(401)), Some("no"));
+        assert_eq!(blinds(Kind::Slice, &failed(500)), None);
+        assert_eq!(blinds(Kind::Node, &failed(403)), None);
     }
 }
