@@ -1,8 +1,9 @@
 //! What is to be done with one target, decided when its turn has come.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use atoll_engine::names::{ServiceKey, ServiceName, SliceName};
+use atoll_engine::names::{ClusterId, ServiceKey, ServiceName, SliceName};
 use atoll_engine::plan::{ImportPlan, SlicesFrom};
 
 use super::Core;
@@ -19,6 +20,8 @@ pub(super) enum Verdict {
     Settled,
     /// Something else has to happen first; that will bring it back into the queue.
     Wait,
+    /// These have to be made first.
+    After(BTreeSet<Target>),
     /// It has to be read first.
     Read,
     /// This is to be sent; the print is what the object should then say.
@@ -27,7 +30,7 @@ pub(super) enum Verdict {
     Blocked(Problem),
 }
 
-use Verdict::{Blocked, Read, Send, Settled, Wait};
+use Verdict::{After, Blocked, Read, Send, Settled, Wait};
 
 impl Core {
     pub(super) fn judge(&self, target: &Target, now: Now) -> Verdict {
@@ -188,7 +191,15 @@ impl Core {
             return if wanted::keeps(plan, held.source.as_ref()) {
                 self.judge_kept(key, name, plan)
             } else {
-                self.delete(Target::Slice(key.clone(), name.clone()), &held.copy)
+                let awaited = match self.replaced.awaited(key, name) {
+                    Some(awaited) => awaited.clone(),
+                    None => self.successors(key, plan, held.source.as_ref()),
+                };
+                if awaited.is_empty() {
+                    self.delete(Target::Slice(key.clone(), name.clone()), &held.copy)
+                } else {
+                    After(awaited)
+                }
             };
         };
         if let Some(obstacle) = self.obstacle(key, Kind::Slice, name.as_str()) {
@@ -204,6 +215,25 @@ impl Core {
             return Settled;
         }
         Send(Request::Slice(body, held.map(|held| held.copy.version.clone())), Some(print))
+    }
+
+    /// What is under way and may take over from a slice of this source: another name, or endpoints that have moved.
+    fn successors(
+        &self,
+        key: &ServiceKey,
+        plan: &ImportPlan,
+        source: Option<&ClusterId>,
+    ) -> BTreeSet<Target> {
+        let under_way = |target: &Target| self.queue.awaits(target) && !self.refused.contains_key(target);
+        let slices: Vec<Target> = wanted::slices(plan)
+            .filter(|slice| source.is_none_or(|source| slice.source == *source))
+            .map(|slice| Target::Slice(key.clone(), slice.name.clone()))
+            .collect();
+        // Without their Service they are not even tried.
+        let service = wanted::derived_name(plan)
+            .filter(|_| !slices.is_empty() && self.usable_service(key).is_none())
+            .map(|name| Target::Service(key.clone(), name.clone()));
+        slices.into_iter().chain(service).filter(under_way).collect()
     }
 
     /// A slice whose contents nobody knows: it only follows the derived Service.
@@ -312,7 +342,8 @@ impl Core {
         );
         let held = held.into_iter().flat_map(|held| held.slices.keys());
         let planned = plan.into_iter().flat_map(wanted::slices).map(|slice| &slice.name);
-        targets.extend(held.chain(planned).map(|name| Target::Slice(key.clone(), name.clone())));
+        // What is to be made comes before what is to go.
+        targets.extend(planned.chain(held).map(|name| Target::Slice(key.clone(), name.clone())));
         targets
     }
 
@@ -347,10 +378,7 @@ fn misshapen(service: &HeldService, headless: bool, families: &[atoll_engine::ne
 }
 
 /// The source and original name of a slice that is about to be written.
-pub(super) fn slice_source(
-    plan: Option<&ImportPlan>,
-    name: &SliceName,
-) -> Option<(atoll_engine::names::ClusterId, SliceName)> {
+pub(super) fn slice_source(plan: Option<&ImportPlan>, name: &SliceName) -> Option<(ClusterId, SliceName)> {
     let ImportPlan::Present { slices, .. } = plan? else { return None };
     slices.values().find_map(|from| match from {
         SlicesFrom::Exactly(list, _) => {

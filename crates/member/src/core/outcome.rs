@@ -15,6 +15,8 @@ const SLOW: Duration = Duration::from_secs(30);
 /// How often an address is asked for before another one will do.
 pub(super) const WISHES: u8 = 10;
 const WISH_AGAIN: Duration = Duration::from_millis(100);
+/// How many of an API server's words are kept.
+const LONGEST_WORDS: usize = 1000;
 /// The longest that a server may ask us to wait.
 const LONGEST_NAMED: Duration = Duration::from_secs(30);
 
@@ -52,6 +54,7 @@ impl Core {
         match answer {
             Ok(answer) => {
                 self.queue.settled(&target);
+                self.refused.remove(&target);
                 self.report(&target, request, now);
                 match answer {
                     Answer::Written(seen) => {
@@ -164,6 +167,7 @@ impl Core {
             Failure::Forbidden(why) => {
                 let verb = if request == SentRequest::Read { "get" } else { request.verb().as_str() };
                 let kind = target.kind();
+                self.refuse(&target, request, &why);
                 self.problem(Problem::Forbidden { verb, kind, why }, now);
                 later(self, Some(SLOW));
             }
@@ -175,6 +179,7 @@ impl Core {
                     later(self, Some(WISH_AGAIN));
                     return;
                 }
+                self.refuse(&target, request, &why);
                 let object = (&target).into();
                 self.problem(Problem::Refused { object, why }, now);
                 later(self, Some(SLOW));
@@ -185,6 +190,14 @@ impl Core {
                 self.permitted = false;
                 self.queue.add(target);
             }
+        }
+    }
+
+    /// The API server does not take what we write: nobody waits for it.
+    fn refuse(&mut self, target: &Target, request: SentRequest, why: &str) {
+        if matches!(request, SentRequest::Create { .. } | SentRequest::Update) {
+            self.refused.insert(target.clone(), why.chars().take(LONGEST_WORDS).collect::<String>().into());
+            self.made(target);
         }
     }
 

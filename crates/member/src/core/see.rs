@@ -335,6 +335,7 @@ impl Core {
         if self.is_over(key) {
             self.plans.remove(key);
             self.unwished.remove(key);
+            self.refused.retain(|target, _| target.service() != Some(key));
         }
     }
 }
