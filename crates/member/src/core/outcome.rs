@@ -55,6 +55,9 @@ impl Core {
             Ok(answer) => {
                 self.queue.settled(&target);
                 self.refused.remove(&target);
+                if let (SentRequest::Create { .. }, Target::Service(key, _)) = (request, &target) {
+                    self.unwished.remove(key); // The next one may wish for what this one has got.
+                }
                 self.report(&target, request, now);
                 match answer {
                     Answer::Written(seen) => {

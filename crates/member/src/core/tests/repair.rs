@@ -116,3 +116,26 @@ fn a_service_that_gets_another_name_stays_until_its_slices_hang_on_the_new_one()
     assert!(moved < place(&format!("delete {SERVICE}")), "{:?}", cluster.log);
     assert_eq!(cluster.names().len(), 3);
 }
+
+#[test]
+fn a_service_deleted_twice_asks_for_its_address_twice() {
+    let mut cluster = Cluster::imported();
+    for _ in 0..2 {
+        cluster.somebody_deletes(SERVICE);
+        for round in 0..=crate::core::outcome::WISHES {
+            let service = |(_, request): &(_, Request)| matches!(request, Request::Service { .. });
+            let at = cluster.sent.iter().position(service).unwrap();
+            let (target, request) = cluster.sent.remove(at);
+            let Request::Service { ips, .. } = &request else { panic!() };
+            assert_eq!(ips.is_empty(), round == crate::core::outcome::WISHES);
+            if ips.is_empty() {
+                cluster.answer(target, &request);
+            } else {
+                cluster.step(Event::Wrote(target, Err(Failure::Invalid("already allocated".to_owned()))));
+                cluster.later(1);
+            }
+        }
+        cluster.settle();
+        assert!(cluster.api.contains_key(SERVICE));
+    }
+}
