@@ -3,3 +3,8 @@
 /// The message of an import's `Ready` while its derived Service is not there.
 pub(crate) const DERIVED_SERVICE_AWAITED: &str =
     "The derived Service is being made; the service can be used when it has its address.";
+
+/// The message of an import's `Ready` while the API server does not take its derived Service.
+pub(crate) fn derived_service_refused(name: &str, why: &str) -> String {
+    format!("The API server refuses the derived Service \"{name}\", which is tried again every 30 s: {why}")
+}

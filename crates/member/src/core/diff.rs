@@ -10,7 +10,7 @@ use super::Core;
 use super::cache::{Copy, Held, HeldService};
 use super::event::{Now, Request};
 use super::object::{Attached, Kind, ObjectName, Print, PropertyName, SliceBody, Target};
-use super::wanted;
+use super::wanted::{self, DerivedState};
 use crate::report::Problem;
 
 /// What is to be done with a target.
@@ -154,6 +154,12 @@ impl Core {
         good.then_some(service)
     }
 
+    /// Why the API server does not take the derived Service.
+    fn derived_refused(&self, key: &ServiceKey) -> Option<&str> {
+        let name = wanted::derived_name(self.import_plan(key)?)?;
+        self.refused.get(&Target::Service(key.clone(), name.clone())).map(|why| &**why)
+    }
+
     fn judge_import(&self, key: &ServiceKey) -> Verdict {
         let Some(plan) = self.import_plan(key) else { return Settled };
         let held = self.cache.held.get(key).and_then(|held| held.import.as_ref());
@@ -171,8 +177,10 @@ impl Core {
             return verdict;
         }
         let ips = match (&import.derived, self.usable_service(key)) {
-            (Some(_), None) => return Wait,
             (Some(_), Some(service)) => &service.ips[..],
+            // People look at the import first: it has to say what is wrong. The addresses that it had are wished for later.
+            (Some(_), None) if self.derived_refused(key).is_some() => held.map_or(&[][..], |held| &held.ips),
+            (Some(_), None) => return Wait,
             (None, _) => &[],
         };
         let body = wanted::import(key, import, ips, held.and_then(|held| held.stale.as_deref()));
@@ -279,8 +287,12 @@ impl Core {
         if let Some(verdict) = unsure(&held.copy) {
             return verdict;
         }
-        let usable = self.usable_service(key).is_some();
-        let body = wanted::import_status(import, usable, &held.since, now.wall);
+        let derived = match (self.usable_service(key), self.derived_refused(key)) {
+            (Some(_), _) => DerivedState::Usable,
+            (None, Some(why)) => DerivedState::Refused(why),
+            (None, None) => DerivedState::Awaited,
+        };
+        let body = wanted::import_status(import, derived, &held.since, now.wall);
         let print = self.cache.printer.print(Some(&body));
         if held.status == print || held.status_answered == Some((print, held.status)) {
             return Settled;

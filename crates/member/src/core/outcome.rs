@@ -201,6 +201,10 @@ impl Core {
         if matches!(request, SentRequest::Create { .. } | SentRequest::Update) {
             self.refused.insert(target.clone(), why.chars().take(LONGEST_WORDS).collect::<String>().into());
             self.made(target);
+            if let Target::Service(key, _) = target {
+                self.queue.add(Target::Import(key.clone()));
+                self.queue.add(Target::ImportStatus(key.clone()));
+            }
         }
     }
 

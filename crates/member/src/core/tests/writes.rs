@@ -233,3 +233,29 @@ fn what_a_service_without_rest_does_later_keeps_no_slice() {
     cluster.assign();
     assert!(cluster.sent.iter().any(|(_, request)| request.deletes()), "{:?}", cluster.sent);
 }
+
+#[test]
+fn an_import_says_why_its_derived_service_is_refused() {
+    let forbidden = || Failure::Forbidden("exceeded quota: services=10".to_owned());
+    for failure in [forbidden(), Failure::Invalid("policy \"exceeded quota\" says no".to_owned())] {
+        let mut cluster = Cluster::synced();
+        cluster.assign();
+        let (target, _) = cluster.sent.remove(0);
+        cluster.step(Event::Wrote(target, Err(failure)));
+        for _ in 0..2 {
+            let (target, request) = cluster.sent.remove(0);
+            cluster.answer(target, &request);
+        }
+        assert_eq!(cluster.log, [format!("create {IMPORT}"), format!("status {IMPORT}")]);
+        let Request::Import(body, _) = &cluster.api[IMPORT].said else { panic!() };
+        assert!(body.ips.is_empty());
+        let ready = cluster.api[IMPORT].status.as_ref().unwrap().conditions[0].clone();
+        assert!(ready.status == Some(false) && ready.message.contains("exceeded quota"), "{ready:?}");
+        assert!(cluster.sent.is_empty(), "{:?}", cluster.sent);
+        cluster.settle(); // Half a minute later it is taken.
+        assert_eq!(cluster.names(), [SLICE, IMPORT, SERVICE]);
+        let Request::Import(body, _) = &cluster.api[IMPORT].said else { panic!() };
+        assert!(!body.ips.is_empty());
+        assert_eq!(cluster.api[IMPORT].status.as_ref().unwrap().conditions[0].status, Some(true));
+    }
+}
