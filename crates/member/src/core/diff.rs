@@ -70,8 +70,11 @@ impl Core {
         }
         let object =
             |kind, name: &str| ObjectName { kind, namespace: Some(key.namespace.clone()), name: name.into() };
-        // An import of somebody else means that somebody else serves it here.
-        let candidates = [object(Kind::Import, key.name.as_str()), object(kind, name)];
+        // An import of somebody else means that somebody else serves it here, unless we do: then it was ours, or came later.
+        let serving = self.cache.held.get(key).is_some_and(|held| !held.services.is_empty());
+        let import =
+            Some(object(Kind::Import, key.name.as_str())).filter(|_| kind == Kind::Import || !serving);
+        let candidates = import.into_iter().chain([object(kind, name)]);
         let taken = candidates.into_iter().find(|object| self.cache.foreign.contains_key(object))?;
         Some(Blocked(Problem::Foreign { service: key.clone(), object: taken }))
     }
@@ -334,6 +337,16 @@ impl Core {
                 theirs: held.value.clone(),
                 ours: value.to_owned(),
             }),
+        }
+    }
+
+    /// Whether the plan of a service has this derived Service or slice.
+    pub(super) fn wants(&self, key: &ServiceKey, object: &ObjectName) -> bool {
+        let Some(plan) = self.import_plan(key) else { return false };
+        match object.kind {
+            Kind::Service => wanted::derived_name(plan).is_some_and(|name| name.as_str() == &*object.name),
+            Kind::Slice => wanted::slices(plan).any(|slice| slice.name.as_str() == &*object.name),
+            Kind::Namespace | Kind::Node | Kind::Export | Kind::Import | Kind::Property => false,
         }
     }
 

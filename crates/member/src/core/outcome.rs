@@ -231,8 +231,16 @@ impl Core {
             Ok(Some(_)) if flight.is_some_and(|flight| flight.gone_at.is_some()) => self.follow(&target),
             Ok(Some(seen)) => {
                 self.see(seen);
-                if let Some(copy) = self.copy_mut(&target) {
-                    copy.doubted = false;
+                let known = match self.copy_mut(&target) {
+                    Some(copy) => {
+                        copy.doubted = false;
+                        true
+                    }
+                    None => self.cache.foreign.contains_key(&(&target).into()),
+                };
+                if !known && !matches!(target, Target::Property(_)) {
+                    // It has the name, and belongs to another service: that must not become a storm.
+                    self.queue.later(target.clone(), None, now.instant);
                 }
                 self.follow(&target);
             }

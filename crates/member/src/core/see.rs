@@ -60,6 +60,7 @@ impl Core {
                 let object = named(Kind::Import, &key.namespace, key.name.as_str());
                 self.cache.foreign.insert(object.clone(), self.gate.epoch(Kind::Import));
                 self.cache.drop_from(&key, &object);
+                self.queue.add(Target::Import(key));
             }
             Seen::OwnImport(seen) => {
                 let key = seen.key.clone();
@@ -82,10 +83,12 @@ impl Core {
         self.tell(tell);
     }
 
-    fn see_own_service(&mut self, seen: OwnService, tell: &mut Vec<Change>) {
+    fn see_own_service(&mut self, mut seen: OwnService, tell: &mut Vec<Change>) {
         let epoch = self.gate.epoch(Kind::Service);
-        let (name, of) = (seen.name.clone(), seen.of.clone());
+        let name = seen.name.clone();
         let object = named(Kind::Service, &name.namespace, name.name.as_str());
+        let of = self.whose(&object, &seen.of, true);
+        seen.of = of.clone();
         self.unblock(&object);
         if let Some(before) = self.cache.belongs(object.clone(), &of) {
             self.cache.drop_from(&before, &object);
@@ -98,9 +101,11 @@ impl Core {
         self.holds(&of);
     }
 
-    fn see_own_slice(&mut self, seen: OwnSlice, tell: &mut Vec<Change>) {
-        let (name, of) = (seen.name.clone(), seen.of.clone());
-        let object = named(Kind::Slice, &of.namespace, name.as_str());
+    fn see_own_slice(&mut self, mut seen: OwnSlice, tell: &mut Vec<Change>) {
+        let name = seen.name.clone();
+        let object = named(Kind::Slice, &seen.of.namespace, name.as_str());
+        let of = self.whose(&object, &seen.of, seen.body.is_none());
+        seen.of = of.clone();
         self.unblock(&object);
         if let Some(before) = self.cache.belongs(object.clone(), &of) {
             self.cache.drop_from(&before, &object);
@@ -111,6 +116,20 @@ impl Core {
             self.queue.add(Target::Slice(of.clone(), name));
         }
         self.holds(&of);
+    }
+
+    /// The service that an object of ours belongs to: the one that it names, unless only another one's plan has an object of this
+    /// name; somebody has edited the label then. `search`: even one that we did not know to have it.
+    fn whose(&self, object: &ObjectName, said: &ServiceKey, search: bool) -> ServiceKey {
+        if self.wants(said, object) {
+            return said.clone();
+        }
+        let before = self.cache.owner(object).filter(|before| self.wants(before, object));
+        let searched = || {
+            let namespace = self.plans.keys().filter(|key| key.namespace == said.namespace);
+            namespace.into_iter().find(|key| self.wants(key, object))
+        };
+        before.or_else(|| if search { searched() } else { None }).unwrap_or(said).clone()
     }
 
     fn foreign_slice(&mut self, namespace: &Namespace, name: &SliceName, epoch: Epoch) {
