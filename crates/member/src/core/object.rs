@@ -152,6 +152,34 @@ pub struct Version {
     pub revision: u64,
     /// Whether it is on its way out, held up by somebody's finalizer.
     pub deleting: bool,
+    /// What others have hung on it; few objects have any.
+    pub others: Option<Arc<Others>>,
+}
+
+/// What others have hung on an object of ours. Whoever replaces the object has to carry it over.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Others {
+    /// Their finalizers.
+    pub finalizers: Vec<String>,
+    /// Their owners, but for Services: a slice has one by us.
+    pub owners: Vec<Owner>,
+}
+
+/// A reference to an owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+    /// Whether it is the one that manages the object.
+    pub controller: Option<bool>,
+    /// Whether it waits for the object to go first.
+    pub block_owner_deletion: Option<bool>,
 }
 
 /// Stands for the contents of an object: equal contents, equal prints.

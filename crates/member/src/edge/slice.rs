@@ -8,6 +8,7 @@ use atoll_engine::facts::{EndpointFact, SliceFact};
 use atoll_engine::names::{BadName, ClusterId, Namespace, ServiceKey, ServiceName, SliceName, Uid};
 use atoll_engine::plan::{Endpoint, Slice};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::endpoints::{self, Parts};
 use super::{Edge, Unreadable, meta};
@@ -142,16 +143,18 @@ pub(crate) fn write(body: &SliceBody, hub: &str, onto: Option<&Version>) -> Endp
         (label::MANAGED_BY.to_owned(), managed_by::ATOLL.to_owned()),
     ]);
     let mut metadata = meta::write(&body.of.namespace, slice.name.as_str(), labels, onto);
-    metadata.owner_references = match (&body.attached.to, &body.attached.owner) {
-        (Some(name), Some(uid)) => Some(vec![meta::owner(name, uid)]),
-        (Some(_), None) | (None, _) => None,
-    };
+    metadata.owner_references = meta::owners(owner(&body.attached), onto);
     EndpointSlice {
         metadata,
         address_type: slice.family.as_str().to_owned(),
         endpoints: Some(slice.endpoints.iter().map(endpoints::write).collect()),
         ports: Some(slice.ports.iter().map(endpoints::write_port).collect()),
     }
+}
+
+/// The reference to the derived Service.
+fn owner(attached: &Attached) -> Option<OwnerReference> {
+    Some(meta::owner(attached.to.as_ref()?, attached.owner.as_ref()?))
 }
 
 /// The labels by which a slice hangs on its derived Service.
@@ -173,10 +176,7 @@ pub(crate) fn attach(attached: &Attached, onto: &Version) -> serde_json::Value {
     if !attached.headless {
         labels.insert(label::HEADLESS.to_owned(), serde_json::Value::Null);
     }
-    let owners = match (&attached.to, &attached.owner) {
-        (Some(name), Some(uid)) => vec![meta::owner(name, uid)],
-        (Some(_), None) | (None, _) => Vec::new(),
-    };
+    let owners = meta::owners(owner(attached), Some(onto)).unwrap_or_default();
     serde_json::json!({"metadata": {
         "uid": onto.uid.as_str(),
         "resourceVersion": onto.revision.to_string(),

@@ -97,6 +97,10 @@ pub(crate) fn property(name: &str, value: &str, hub: &str, onto: Option<&Version
     if let Some(version) = onto {
         object["metadata"]["uid"] = version.uid.as_str().into();
         object["metadata"]["resourceVersion"] = version.revision.to_string().into();
+        if let Some(others) = &version.others {
+            object["metadata"]["finalizers"] = json!(others.finalizers);
+            object["metadata"]["ownerReferences"] = json!(edge::meta::owners(None, onto));
+        }
     }
     object
 }

@@ -22,7 +22,7 @@ fn changes(cluster: &mut Cluster) -> Vec<Change> {
 
 fn exported(revision: u64) -> Event {
     let fact = export();
-    let version = Version { uid: fact.uid.clone(), revision, deleting: false };
+    let version = Version { uid: fact.uid.clone(), revision, deleting: false, others: None };
     Event::Seen(Seen::Export(SeenExport { key: web(), version, fact, conditions: Vec::new() }))
 }
 
@@ -49,7 +49,7 @@ fn a_service_and_its_slices_become_facts_when_an_export_appears() {
     cluster.step(exported(51)); // Only its status has changed.
     assert!(changes(&mut cluster).is_empty());
     let object = ObjectName { kind: Kind::Export, namespace: Some(namespace()), name: "web".into() };
-    let version = Version { uid: export().uid, revision: 60, deleting: false };
+    let version = Version { uid: export().uid, revision: 60, deleting: false, others: None };
     cluster.step(Event::Gone(Gone { object, version }));
     assert_eq!(
         changes(&mut cluster),
@@ -142,7 +142,7 @@ fn the_addresses_of_nodes_are_told_once_they_are_listed_and_before_the_cluster_c
     cluster.step(Event::Listed(Kind::Node));
     assert_eq!(changes(&mut cluster), [nodes(&["192.168.0.1", "fd00::1"])]);
     let object = ObjectName { kind: Kind::Node, namespace: None, name: "one".into() };
-    let version = Version { uid: export().uid, revision: 60, deleting: false };
+    let version = Version { uid: export().uid, revision: 60, deleting: false, others: None };
     cluster.step(Event::Gone(Gone { object, version }));
     assert_eq!(changes(&mut cluster), [nodes(&[])]);
 }

@@ -12,7 +12,7 @@ fn gone(kind: Kind, name: &str) -> Event {
     let uid = atoll_engine::names::Uid::parse("theirs").unwrap();
     Event::Gone(Gone {
         object: ObjectName { kind, namespace: Some(namespace()), name: name.into() },
-        version: Version { uid, revision: 99, deleting: false },
+        version: Version { uid, revision: 99, deleting: false, others: None },
     })
 }
 
@@ -141,6 +141,7 @@ fn a_name_that_another_service_of_ours_has_does_not_become_a_storm() {
                     uid: atoll_engine::names::Uid::parse("theirs").unwrap(),
                     revision: 99,
                     deleting: false,
+                    others: None,
                 },
                 body: None,
                 headless: false,

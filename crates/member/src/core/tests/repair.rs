@@ -139,3 +139,25 @@ fn a_service_deleted_twice_asks_for_its_address_twice() {
         assert!(cluster.api.contains_key(SERVICE));
     }
 }
+
+#[test]
+fn what_others_hang_on_an_object_is_sent_along() {
+    use crate::core::object::Others;
+    let others =
+        std::sync::Arc::new(Others { finalizers: vec!["theirs/one".to_owned()], ..Others::default() });
+    let mut cluster = Cluster::imported();
+    for name in [SERVICE, IMPORT, SLICE] {
+        cluster.somebody_edits(name, true, |stored| {
+            stored.version.others = Some(std::sync::Arc::clone(&others));
+            match &mut stored.said {
+                Request::Service { body, .. } => body.extras = true,
+                Request::Import(body, _) => body.ports.clear(),
+                Request::Slice(body, _) => body.attached.headless = true,
+                other => panic!("{other:?}"),
+            }
+        });
+        cluster.settle();
+        assert_eq!(cluster.log.pop(), Some(format!("update {name}")));
+        assert_eq!(cluster.api[name].version.others.as_ref(), Some(&others), "{name}");
+    }
+}
