@@ -312,7 +312,11 @@ fn is_busy(target: &Target, flying: &BTreeMap<Target, Flight>) -> bool {
     let partner = match target {
         Target::Import(key) => Some(Target::ImportStatus(key.clone())),
         Target::ImportStatus(key) => Some(Target::Import(key.clone())),
-        Target::Service(..) | Target::Slice(..) | Target::ExportStatus(_) | Target::Property(_) => None,
+        Target::Service(..)
+        | Target::Slice(..)
+        | Target::ExportStatus(_)
+        | Target::MisnamedStatus(..)
+        | Target::Property(_) => None,
     };
     flying.contains_key(target) || partner.is_some_and(|partner| flying.contains_key(&partner))
 }

@@ -96,7 +96,7 @@ impl Readable for ServiceExport {
     const KIND: Kind = Kind::Export;
 
     fn read(&self, _: &Edge, left_out: &mut Vec<Problem>) -> Result<Option<Seen>, Unreadable> {
-        export::read(self, left_out).map(|seen| Some(Seen::Export(seen)))
+        export::read(self, left_out).map(Some)
     }
 }
 

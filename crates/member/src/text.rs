@@ -8,3 +8,11 @@ pub(crate) const DERIVED_SERVICE_AWAITED: &str =
 pub(crate) fn derived_service_refused(name: &str, why: &str) -> String {
     format!("The API server refuses the derived Service \"{name}\", which is tried again every 30 s: {why}")
 }
+
+/// The message of an export's `Valid` if no Service can have its name.
+pub(crate) fn misnamed(name: &str) -> String {
+    format!(
+        "No Service can be called {name:?}: its name has at most 63 lower case letters, digits and dashes. Delete this export, and \
+         make one with the name of a Service."
+    )
+}

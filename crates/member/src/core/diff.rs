@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use atoll_engine::names::{ClusterId, ServiceKey, ServiceName, SliceName};
+use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use atoll_engine::plan::{ImportPlan, SlicesFrom};
 
 use super::Core;
@@ -43,6 +43,7 @@ impl Core {
             Target::Slice(key, name) => self.judge_slice(key, name),
             Target::ImportStatus(key) => self.judge_import_status(key, now),
             Target::ExportStatus(key) => self.judge_export_status(key, now),
+            Target::MisnamedStatus(namespace, name) => self.judge_misnamed(namespace, name, now),
             Target::Property(name) => self.judge_property(*name),
         }
     }
@@ -319,6 +320,25 @@ impl Core {
             return Settled;
         }
         Send(Request::ExportStatus(key.clone(), status.uid.clone(), conditions), Some(print))
+    }
+
+    /// No plan speaks of such an export: no cluster can have a Service of this name.
+    fn judge_misnamed(&self, namespace: &Namespace, name: &Arc<str>, now: Now) -> Verdict {
+        let at = (namespace.clone(), Arc::clone(name));
+        let Some(held) = self.cache.misnamed.get(&at) else { return Settled };
+        if self.closing.contains(namespace) {
+            return Settled;
+        }
+        if let Some(verdict) = unsure(&held.copy) {
+            return verdict;
+        }
+        let conditions = wanted::misnamed_status(name, &held.since, now.wall);
+        let print = self.cache.printer.print(Some(&conditions));
+        if held.copy.says(print) {
+            return Settled;
+        }
+        let (namespace, name) = at;
+        Send(Request::MisnamedStatus(namespace, name, held.copy.version.uid.clone(), conditions), Some(print))
     }
 
     fn judge_property(&self, name: PropertyName) -> Verdict {

@@ -72,6 +72,8 @@ pub enum Seen {
     OwnSlice(OwnSlice),
     /// A ServiceExport.
     Export(SeenExport),
+    /// A ServiceExport with a name that no Service can have.
+    MisnamedExport(MisnamedExport),
     /// A ServiceImport of somebody else, or of another hub.
     Import(ServiceKey),
     /// A ServiceImport of ours.
@@ -142,6 +144,19 @@ pub struct SeenExport {
     pub version: Version,
     /// What it asks for.
     pub fact: ExportFact,
+    /// The conditions that are ours to write.
+    pub conditions: Vec<ConditionBody>,
+}
+
+/// A ServiceExport with a name that no Service can have.
+#[derive(Debug)]
+pub struct MisnamedExport {
+    /// Where.
+    pub namespace: Namespace,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Which state.
+    pub version: Version,
     /// The conditions that are ours to write.
     pub conditions: Vec<ConditionBody>,
 }
@@ -242,6 +257,8 @@ pub enum Request {
     ImportStatus(ServiceKey, ImportStatusBody, Version),
     /// Apply the conditions of the ServiceExport with this uid.
     ExportStatus(ServiceKey, Uid, Vec<ConditionBody>),
+    /// Apply the conditions of a ServiceExport with a name that no Service can have.
+    MisnamedStatus(Namespace, Arc<str>, Uid, Vec<ConditionBody>),
     /// Make the property, or replace it.
     Property(PropertyName, Arc<str>, Option<Version>),
     /// Delete exactly this state of the object.

@@ -62,6 +62,8 @@ pub enum Target {
     ImportStatus(ServiceKey),
     /// The conditions of a ServiceExport.
     ExportStatus(ServiceKey),
+    /// The conditions of a ServiceExport with a name that no Service can have.
+    MisnamedStatus(Namespace, Arc<str>),
     /// A `ClusterProperty`.
     Property(PropertyName),
 }
@@ -95,7 +97,7 @@ impl Target {
             Self::Service(..) => 0,
             Self::Slice(..) => 1,
             Self::Import(_) => 2,
-            Self::ImportStatus(_) | Self::ExportStatus(_) | Self::Property(_) => 3,
+            Self::ImportStatus(_) | Self::ExportStatus(_) | Self::MisnamedStatus(..) | Self::Property(_) => 3,
         }
     }
 
@@ -107,7 +109,15 @@ impl Target {
             | Self::Slice(key, _)
             | Self::ImportStatus(key)
             | Self::ExportStatus(key) => Some(key),
-            Self::Property(_) => None,
+            Self::MisnamedStatus(..) | Self::Property(_) => None,
+        }
+    }
+
+    /// Its namespace.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        match self {
+            Self::MisnamedStatus(namespace, _) => Some(namespace),
+            other => other.service().map(|key| &key.namespace),
         }
     }
 
@@ -117,7 +127,7 @@ impl Target {
             Self::Service(..) => Kind::Service,
             Self::Slice(..) => Kind::Slice,
             Self::Import(_) | Self::ImportStatus(_) => Kind::Import,
-            Self::ExportStatus(_) => Kind::Export,
+            Self::ExportStatus(_) | Self::MisnamedStatus(..) => Kind::Export,
             Self::Property(_) => Kind::Property,
         }
     }
@@ -128,6 +138,7 @@ impl Target {
             Self::Service(_, name) => name.as_str(),
             Self::Slice(_, name) => name.as_str(),
             Self::Import(key) | Self::ImportStatus(key) | Self::ExportStatus(key) => key.name.as_str(),
+            Self::MisnamedStatus(_, name) => name,
             Self::Property(name) => name.as_str(),
         }
     }
@@ -136,8 +147,8 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind().plural();
-        match self.service() {
-            Some(key) => write!(f, "{kind} {}/{}", key.namespace, self.name()),
+        match self.namespace() {
+            Some(namespace) => write!(f, "{kind} {namespace}/{}", self.name()),
             None => write!(f, "{kind} {}", self.name()),
         }
     }
@@ -324,11 +335,7 @@ pub struct ObjectName {
 
 impl From<&Target> for ObjectName {
     fn from(target: &Target) -> Self {
-        Self {
-            kind: target.kind(),
-            namespace: target.service().map(|key| key.namespace.clone()),
-            name: target.name().into(),
-        }
+        Self { kind: target.kind(), namespace: target.namespace().cloned(), name: target.name().into() }
     }
 }
 

@@ -31,7 +31,9 @@ impl SentRequest {
                 Self::Update
             }
             Request::Attach { .. } => Self::Attach,
-            Request::ImportStatus(..) | Request::ExportStatus(..) => Self::Status,
+            Request::ImportStatus(..) | Request::ExportStatus(..) | Request::MisnamedStatus(..) => {
+                Self::Status
+            }
             Request::Delete(..) => Self::Delete,
         }
     }
@@ -92,7 +94,7 @@ impl Core {
                     self.look_at_services(key);
                 }
             }
-            Target::ExportStatus(_) | Target::Property(_) => {}
+            Target::ExportStatus(_) | Target::MisnamedStatus(..) | Target::Property(_) => {}
         }
         if let Some(key) = target.service().cloned() {
             self.retire(&key);
@@ -110,6 +112,7 @@ impl Core {
             | Target::Import(_)
             | Target::ImportStatus(_)
             | Target::ExportStatus(_)
+            | Target::MisnamedStatus(..)
             | Target::Property(_) => None,
         };
         let written = Written { service, kind: target.kind(), verb: request.verb(), slice, at: now.instant };
@@ -141,7 +144,7 @@ impl Core {
         match target {
             Target::Service(..) | Target::Slice(..) => drop(self.cache.drop_object(&object)),
             Target::Import(_) | Target::ImportStatus(_) => self.cache.drop_from(&key, &object),
-            Target::ExportStatus(_) | Target::Property(_) => {}
+            Target::ExportStatus(_) | Target::MisnamedStatus(..) | Target::Property(_) => {}
         }
     }
 
@@ -153,7 +156,9 @@ impl Core {
                 // The namespace is gone, or not there yet: its next event brings the service back.
                 (SentRequest::Create { .. }, _) => {}
                 // The watch will say that it is gone.
-                (_, Target::ExportStatus(_) | Target::Property(_)) => later(self, None),
+                (_, Target::ExportStatus(_) | Target::MisnamedStatus(..) | Target::Property(_)) => {
+                    later(self, None);
+                }
                 (
                     _,
                     Target::Service(..) | Target::Import(_) | Target::Slice(..) | Target::ImportStatus(_),
@@ -264,6 +269,10 @@ impl Core {
                 self.cache.held.get_mut(key)?.import.as_mut().map(|held| &mut held.copy)
             }
             Target::ExportStatus(key) => self.cache.exports.get_mut(key).map(|held| &mut held.copy),
+            Target::MisnamedStatus(namespace, name) => {
+                let held = self.cache.misnamed.get_mut(&(namespace.clone(), name.clone()));
+                held.map(|held| &mut held.copy)
+            }
             Target::Property(_) => None,
         }
     }
@@ -275,6 +284,7 @@ fn revision(seen: &Seen) -> u64 {
         Seen::OwnSlice(seen) => seen.version.revision,
         Seen::OwnImport(seen) => seen.version.revision,
         Seen::Export(seen) => seen.version.revision,
+        Seen::MisnamedExport(seen) => seen.version.revision,
         Seen::Property(seen) => seen.version.revision,
         Seen::Namespace(..)
         | Seen::Node(..)

@@ -56,6 +56,12 @@ impl Core {
                     Sight::Same | Sight::Older => self.facts.still_exported(&seen.key, epoch),
                 }
             }
+            Seen::MisnamedExport(seen) => {
+                let target = Target::MisnamedStatus(seen.namespace.clone(), seen.name.clone());
+                if self.cache.misnamed(seen, self.gate.epoch(Kind::Export)) {
+                    self.queue.add(target);
+                }
+            }
             Seen::Import(key) => {
                 let object = named(Kind::Import, &key.namespace, key.name.as_str());
                 self.cache.foreign.insert(object.clone(), self.gate.epoch(Kind::Import));
@@ -195,6 +201,9 @@ impl Core {
                 self.forget(object, version);
             }
             Kind::Export => {
+                if let Some(namespace) = object.namespace.clone() {
+                    self.cache.misnamed.remove(&(namespace, object.name.clone()));
+                }
                 let found = ServiceName::parse(&*object.name).ok().and_then(key);
                 if let Some(key) = found.filter(|key| {
                     self.cache.exports.get(key).is_none_or(|held| held.copy.version.uid == version.uid)
@@ -263,10 +272,10 @@ impl Core {
             Kind::Import => ServiceName::parse(&*object.name)
                 .ok()
                 .map(|name| Target::Import(ServiceKey { namespace, name })),
-            Kind::Export => {
-                let name = ServiceName::parse(&*object.name).ok();
-                name.map(|name| Target::ExportStatus(ServiceKey { namespace, name }))
-            }
+            Kind::Export => Some(match ServiceName::parse(&*object.name) {
+                Ok(name) => Target::ExportStatus(ServiceKey { namespace, name }),
+                Err(_) => Target::MisnamedStatus(namespace, object.name.clone()),
+            }),
             Kind::Namespace | Kind::Node | Kind::Property => None,
         };
         for target in targets.into_iter().flat_map(|target| match target {
@@ -323,6 +332,7 @@ impl Core {
             }
         }
         if kind == Kind::Export {
+            self.cache.misnamed.retain(|_, held| held.copy.epoch >= epoch || held.copy.fresh);
             let old =
                 self.cache.exports.iter().filter(|(_, held)| held.copy.epoch < epoch && !held.copy.fresh);
             gone.extend(old.map(|(key, held)| Gone {

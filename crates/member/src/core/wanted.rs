@@ -195,6 +195,24 @@ pub fn export_status(status: &ExportStatus, before: &[Since], now: Time) -> Vec<
     conditions
 }
 
+/// The conditions of a ServiceExport with a name that no Service can have, by type.
+pub fn misnamed_status(name: &str, before: &[Since], now: Time) -> Vec<ConditionBody> {
+    use atoll_engine::reason::{ExportFailed, ExportReady, Invalid};
+    let ready = ExportReady::Failed(ExportFailed::Invalid(Invalid::NoService)).as_str();
+    let message = || crate::text::misnamed(name);
+    vec![
+        dated(condition::export::READY, false, ready.to_owned(), message(), before, now),
+        dated(
+            condition::export::VALID,
+            false,
+            Invalid::NoService.as_str().to_owned(),
+            message(),
+            before,
+            now,
+        ),
+    ]
+}
+
 /// A condition that keeps its time while its status stays.
 fn dated(
     kind: &'static str,

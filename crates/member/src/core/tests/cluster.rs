@@ -263,7 +263,7 @@ impl Cluster {
             Request::Attach { onto, .. } | Request::ImportStatus(_, _, onto) | Request::Delete(_, onto) => {
                 Some(onto.clone())
             }
-            Request::ExportStatus(..) => return Err(Failure::NotFound),
+            Request::ExportStatus(..) | Request::MisnamedStatus(..) => return Err(Failure::NotFound),
         };
         match (&onto, &held) {
             (None, Some(_)) => return Err(Failure::AlreadyExists),
@@ -348,6 +348,7 @@ impl Cluster {
             other @ (Request::Attach { .. }
             | Request::ImportStatus(..)
             | Request::ExportStatus(..)
+            | Request::MisnamedStatus(..)
             | Request::Delete(..)) => panic!("{other:?} is no object"),
         }
     }

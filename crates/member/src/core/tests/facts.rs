@@ -6,8 +6,8 @@ use atoll_engine::network::Networks;
 use atoll_engine::world::Change;
 
 use super::cluster::{Cluster, capabilities, export, namespace, service, slice, web};
-use crate::core::event::{Event, Gone, Seen, SeenExport};
-use crate::core::object::{Kind, ObjectName, Version};
+use crate::core::event::{Answer, Event, Gone, MisnamedExport, Request, Seen, SeenExport};
+use crate::core::object::{ConditionBody, Kind, ObjectName, Version};
 use crate::report::Report;
 
 fn changes(cluster: &mut Cluster) -> Vec<Change> {
@@ -166,4 +166,30 @@ fn a_member_that_may_not_list_nodes_works_without_them() {
     cluster.assign();
     cluster.settle();
     assert!(cluster.names().is_empty(), "{:?}", cluster.names());
+}
+
+fn misnamed(revision: u64, conditions: Vec<ConditionBody>) -> Seen {
+    let version = Version { uid: export().uid, revision, deleting: false, others: None };
+    Seen::MisnamedExport(MisnamedExport { namespace: namespace(), name: "a.b".into(), version, conditions })
+}
+
+#[test]
+fn an_export_that_no_service_can_be_called_like_is_told_so_once() {
+    let mut cluster = Cluster::synced();
+    cluster.reports.clear();
+    cluster.step(Event::Seen(misnamed(50, Vec::new())));
+    let (target, request) = cluster.sent.remove(0);
+    let Request::MisnamedStatus(at, name, uid, conditions) = request else { panic!("{request:?}") };
+    assert_eq!((at, &*name, uid), (namespace(), "a.b", export().uid));
+    let said: Vec<_> = conditions.iter().map(|c| (&*c.kind, c.status, c.reason.as_str())).collect();
+    assert_eq!(said, [("Ready", Some(false), "Failed"), ("Valid", Some(false), "NoService")]);
+    assert!(conditions[1].message.contains("a.b"));
+    let seen = || misnamed(51, conditions.clone());
+    cluster.step(Event::Wrote(target, Ok(Answer::Written(Box::new(seen())))));
+    cluster.step(Event::ListStarted(Kind::Export));
+    cluster.step(Event::Seen(seen()));
+    cluster.step(Event::Listed(Kind::Export));
+    cluster.later(60);
+    assert!(cluster.sent.is_empty() && cluster.core.is_idle(), "{:?}", cluster.sent);
+    assert!(changes(&mut cluster).is_empty(), "the hub hears nothing of it");
 }
