@@ -50,8 +50,9 @@ impl Facts {
 
     /// A node is there.
     pub fn node(&mut self, name: NodeName, addresses: Box<[IpAddr]>, epoch: Epoch, tell: &mut Vec<Change>) {
-        let before = self.nodes.insert(name, (addresses.clone(), epoch)).map(|(old, _)| old);
-        if before.as_ref() != Some(&addresses) && self.told_nodes.is_some() {
+        let news = self.nodes.get(&name).is_none_or(|(old, _)| *old != addresses);
+        self.nodes.insert(name, (addresses, epoch));
+        if news && self.told_nodes.is_some() {
             self.tell_nodes(tell);
         }
     }
