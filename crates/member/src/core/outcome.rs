@@ -149,6 +149,13 @@ impl Core {
     }
 
     fn failed(&mut self, target: Target, request: SentRequest, failure: Failure, now: Now) {
+        self.react(target.clone(), request, failure, now);
+        if !self.queue.awaits(&target) {
+            self.made(&target); // Nothing more comes of it for now.
+        }
+    }
+
+    fn react(&mut self, target: Target, request: SentRequest, failure: Failure, now: Now) {
         let later = |core: &mut Self, named| core.queue.later(target.clone(), named, now.instant);
         match failure {
             Failure::Conflict | Failure::AlreadyExists => self.doubt(target, now),

@@ -259,3 +259,15 @@ fn an_import_says_why_its_derived_service_is_refused() {
         assert_eq!(cluster.api[IMPORT].status.as_ref().unwrap().conditions[0].status, Some(true));
     }
 }
+
+#[test]
+fn a_slice_does_not_stay_for_a_successor_that_is_given_up() {
+    for failure in [Failure::NotFound, Failure::NamespaceTerminating] {
+        let mut cluster = Cluster::imported();
+        rename_slice(&mut cluster);
+        let at = cluster.sent.iter().position(|(target, _)| matches!(target, Target::Slice(..))).unwrap();
+        let (target, _) = cluster.sent.remove(at);
+        cluster.step(Event::Wrote(target, Err(failure)));
+        assert!(cluster.sent.iter().any(|(_, request)| request.deletes()), "{:?}", cluster.sent);
+    }
+}
