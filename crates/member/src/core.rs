@@ -130,8 +130,8 @@ impl Core {
             Event::Seen(seen) => self.see(seen),
             Event::Gone(gone) => self.gone(&gone),
             Event::Assigned(assignment) => self.assigned(assignment, now),
-            Event::Wrote(target, answer) => self.wrote(target, answer, now),
-            Event::Read(target, answer) => self.read(target, answer, now),
+            Event::Wrote(target, answer) => self.wrote(&target, answer, now),
+            Event::Read(target, answer) => self.read(&target, answer, now),
             Event::Permitted(permitted) => self.permitted = permitted,
             Event::Capable(capabilities) => {
                 self.capabilities = Some(capabilities);

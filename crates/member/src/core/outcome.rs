@@ -49,30 +49,30 @@ impl SentRequest {
 }
 
 impl Core {
-    pub(super) fn wrote(&mut self, target: Target, answer: Result<Answer, Failure>, now: Now) {
-        let flight = self.queue.land(&target);
-        let sent = self.sent.remove(&target);
+    pub(super) fn wrote(&mut self, target: &Target, answer: Result<Answer, Failure>, now: Now) {
+        let flight = self.queue.land(target);
+        let sent = self.sent.remove(target);
         let request = sent.as_ref().map_or(SentRequest::Update, |sent| sent.request);
         match answer {
             Ok(answer) => {
-                self.queue.settled(&target);
-                self.refused.remove(&target);
-                if let (SentRequest::Create { .. }, Target::Service(key, _)) = (request, &target) {
+                self.queue.settled(target);
+                self.refused.remove(target);
+                if let (SentRequest::Create { .. }, Target::Service(key, _)) = (request, target) {
                     self.unwished.remove(key); // The next one may wish for what this one has got.
                 }
-                self.report(&target, request, now);
+                self.report(target, request, now);
                 match answer {
                     Answer::Written(seen) => {
                         let revision = revision(&seen);
                         let overtaken = flight.and_then(|f| f.gone_at).is_some_and(|gone| revision < gone);
                         if !overtaken {
                             self.see(*seen);
-                            self.note_answer(&target, sent.and_then(|sent| sent.print));
+                            self.note_answer(target, sent.and_then(|sent| sent.print));
                         }
                     }
-                    Answer::Deleted => self.note_deleted(&target),
+                    Answer::Deleted => self.note_deleted(target),
                 }
-                self.follow(&target);
+                self.follow(target);
             }
             Err(failure) => self.failed(target, request, failure, now),
         }
@@ -148,10 +148,10 @@ impl Core {
         }
     }
 
-    fn failed(&mut self, target: Target, request: SentRequest, failure: Failure, now: Now) {
+    fn failed(&mut self, target: &Target, request: SentRequest, failure: Failure, now: Now) {
         self.react(target.clone(), request, failure, now);
-        if !self.queue.awaits(&target) {
-            self.made(&target); // Nothing more comes of it for now.
+        if !self.queue.awaits(target) {
+            self.made(target); // Nothing more comes of it for now.
         }
     }
 
@@ -236,29 +236,29 @@ impl Core {
         self.queue.later(target, Some(Duration::from_millis(5)), now.instant);
     }
 
-    pub(super) fn read(&mut self, target: Target, answer: Result<Option<Seen>, Failure>, now: Now) {
-        let flight = self.queue.land(&target);
-        self.sent.remove(&target);
+    pub(super) fn read(&mut self, target: &Target, answer: Result<Option<Seen>, Failure>, now: Now) {
+        let flight = self.queue.land(target);
+        self.sent.remove(target);
         match answer {
-            Ok(Some(_)) if flight.is_some_and(|flight| flight.gone_at.is_some()) => self.follow(&target),
+            Ok(Some(_)) if flight.is_some_and(|flight| flight.gone_at.is_some()) => self.follow(target),
             Ok(Some(seen)) => {
                 self.see(seen);
-                let known = match self.copy_mut(&target) {
+                let known = match self.copy_mut(target) {
                     Some(copy) => {
                         copy.doubted = false;
                         true
                     }
-                    None => self.cache.foreign.contains_key(&(&target).into()),
+                    None => self.cache.foreign.contains_key(&target.into()),
                 };
                 if !known && !matches!(target, Target::Property(_)) {
                     // It has the name, and belongs to another service: that must not become a storm.
                     self.queue.later(target.clone(), None, now.instant);
                 }
-                self.follow(&target);
+                self.follow(target);
             }
             Ok(None) => {
-                self.note_deleted(&target);
-                self.follow(&target);
+                self.note_deleted(target);
+                self.follow(target);
             }
             Err(failure) => self.failed(target, SentRequest::Read, failure, now),
         }
