@@ -99,8 +99,10 @@ pub enum AddressRefused {
     WrongFamily,
 }
 
-const METADATA: [IpAddr; 2] = [
+/// Alibaba's, Azure's and Amazon's; those on the link are refused as such.
+const METADATA: [IpAddr; 3] = [
     IpAddr::V4(std::net::Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(std::net::Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
@@ -170,6 +172,9 @@ mod tests {
             (&open, "ff02::1", Err(Multicast)),
             (&open, "255.255.255.255", Err(Multicast)),
             (&open, "fd00:ec2::254", Err(Metadata)),
+            (&open, "100.100.100.200", Err(Metadata)),
+            (&open, "168.63.129.16", Err(Metadata)),
+            (&open, "::ffff:168.63.129.16", Err(Metadata)),
             (&sandbox, "127.8.3.4", Ok(())),
             (&sandbox, "127.9.3.4", Err(Loopback)),
             (&strict, "10.1.2.3", Ok(())),

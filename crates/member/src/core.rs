@@ -18,6 +18,7 @@ pub mod facts;
 pub mod object;
 mod outcome;
 pub mod queue;
+pub mod replaced;
 mod see;
 pub mod sync;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use self::event::{Command, Event, Now};
 use self::facts::Facts;
 use self::object::{Kind, Print, PropertyName, Target};
 use self::queue::{Flight, Queue};
+use self::replaced::Replaced;
 use self::sync::Gate;
 use crate::Identity;
 use crate::report::{Assignment, Problem, Report};
@@ -69,6 +71,9 @@ pub struct Core {
     closing: BTreeSet<Namespace>,
     /// Services that did not get the addresses they asked for.
     unwished: BTreeMap<ServiceKey, u8>,
+    /// What the API server did not take, and its words.
+    refused: BTreeMap<Target, Arc<str>>,
+    replaced: Replaced,
     /// Services that were told to be held and are not planned yet.
     told: BTreeSet<ServiceKey>,
     problems: BTreeMap<Problem, Instant>,
@@ -108,6 +113,8 @@ impl Core {
             heard: None,
             closing: BTreeSet::new(),
             unwished: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            replaced: Replaced::default(),
             told: BTreeSet::new(),
             problems: BTreeMap::new(),
             out: Vec::new(),
@@ -119,11 +126,12 @@ impl Core {
         match event {
             Event::ListStarted(kind) => self.gate.start(kind),
             Event::Listed(kind) => self.listed(kind),
+            Event::Unlisted(kind) => self.unlisted(kind),
             Event::Seen(seen) => self.see(seen),
             Event::Gone(gone) => self.gone(&gone),
             Event::Assigned(assignment) => self.assigned(assignment, now),
-            Event::Wrote(target, answer) => self.wrote(target, answer, now),
-            Event::Read(target, answer) => self.read(target, answer, now),
+            Event::Wrote(target, answer) => self.wrote(&target, answer, now),
+            Event::Read(target, answer) => self.read(&target, answer, now),
             Event::Permitted(permitted) => self.permitted = permitted,
             Event::Capable(capabilities) => {
                 self.capabilities = Some(capabilities);
@@ -151,9 +159,23 @@ impl Core {
         while self.permitted {
             let Some(target) = self.queue.next(is_busy) else { break };
             match self.judge(&target, now) {
-                Verdict::Settled => self.queue.settled(&target),
-                Verdict::Wait => {}
-                Verdict::Blocked(problem) => self.problem(problem, now),
+                Verdict::Settled => {
+                    self.queue.settled(&target);
+                    if let Target::Slice(key, name) = &target {
+                        self.replaced.forget(key, name);
+                    }
+                    self.made(&target);
+                }
+                Verdict::Wait => self.made(&target),
+                Verdict::After(awaited) => {
+                    if let Target::Slice(key, name) = &target {
+                        self.replaced.wait(key, name, awaited);
+                    }
+                }
+                Verdict::Blocked(problem) => {
+                    self.problem(problem, now);
+                    self.made(&target);
+                }
                 Verdict::Read => {
                     self.sent.insert(target.clone(), Sent { print: None, request: SentRequest::Read });
                     self.queue.fly(target.clone());
@@ -161,11 +183,21 @@ impl Core {
                 }
                 Verdict::Send(request, print) => {
                     let kind = SentRequest::of(&request);
+                    if let (Target::Slice(key, name), false) = (&target, request.deletes()) {
+                        self.replaced.forget(key, name); // It stays after all.
+                    }
                     self.sent.insert(target.clone(), Sent { print, request: kind });
                     self.queue.fly(target.clone());
                     self.out.push(Command::Write(target, Box::new(request)));
                 }
             }
+        }
+    }
+
+    /// The target is what it can be for now: what waited for that goes on.
+    fn made(&mut self, target: &Target) {
+        for slice in self.replaced.made(target) {
+            self.queue.add(slice);
         }
     }
 
@@ -193,10 +225,7 @@ impl Core {
             }
             (Touched::Everything, _) | (Touched::Nothing | Touched::Slices(_), None) => self.look_at(&key),
         }
-        if self.is_over(&key) {
-            self.plans.remove(&key);
-            self.unwished.remove(&key);
-        }
+        self.retire(&key);
     }
 
     /// Looks at everything of a service.
@@ -213,6 +242,17 @@ impl Core {
         self.tell(tell);
         self.sweep(kind, epoch);
         let opened = self.gate.complete(kind);
+        self.went_on(opened);
+    }
+
+    /// Nothing comes of a list that is not waited for. What it said before, if anything, stays.
+    fn unlisted(&mut self, kind: Kind) {
+        let opened = self.gate.give_up(kind);
+        self.went_on(opened);
+    }
+
+    /// A list is complete, or not waited for any more; `opened`: it was the last one.
+    fn went_on(&mut self, opened: bool) {
         self.say_heard();
         if opened {
             for name in PropertyName::ALL {
@@ -272,7 +312,11 @@ fn is_busy(target: &Target, flying: &BTreeMap<Target, Flight>) -> bool {
     let partner = match target {
         Target::Import(key) => Some(Target::ImportStatus(key.clone())),
         Target::ImportStatus(key) => Some(Target::Import(key.clone())),
-        Target::Service(..) | Target::Slice(..) | Target::ExportStatus(_) | Target::Property(_) => None,
+        Target::Service(..)
+        | Target::Slice(..)
+        | Target::ExportStatus(_)
+        | Target::MisnamedStatus(..)
+        | Target::Property(_) => None,
     };
     flying.contains_key(target) || partner.is_some_and(|partner| flying.contains_key(&partner))
 }

@@ -9,8 +9,8 @@ pub(crate) mod slice;
 
 use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
 use atoll_engine::facts::NamespaceState;
-use atoll_engine::names::{BadName, Namespace};
-use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, Service};
+use atoll_engine::names::{BadName, Namespace, NodeName};
+use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::DeserializeGuard;
 
@@ -61,6 +61,21 @@ impl Readable for NamespaceObject {
     }
 }
 
+impl Readable for Node {
+    const KIND: Kind = Kind::Node;
+
+    fn read(&self, _: &Edge, _: &mut Vec<Problem>) -> Result<Option<Seen>, Unreadable> {
+        let name = NodeName::parse(self.metadata.name.as_deref().unwrap_or_default())?;
+        let addresses = self.status.iter().flat_map(|status| status.addresses.iter().flatten());
+        // Host names are of no use here, and no slice holds one.
+        let addresses = addresses
+            .filter(|address| ["InternalIP", "ExternalIP"].contains(&address.type_.as_str()))
+            .filter_map(|address| address.address.parse::<std::net::IpAddr>().ok())
+            .map(|address| address.to_canonical());
+        Ok(Some(Seen::Node(name, addresses.collect())))
+    }
+}
+
 impl Readable for Service {
     const KIND: Kind = Kind::Service;
 
@@ -81,7 +96,7 @@ impl Readable for ServiceExport {
     const KIND: Kind = Kind::Export;
 
     fn read(&self, _: &Edge, left_out: &mut Vec<Problem>) -> Result<Option<Seen>, Unreadable> {
-        export::read(self, left_out).map(|seen| Some(Seen::Export(seen)))
+        export::read(self, left_out).map(Some)
     }
 }
 
@@ -115,5 +130,32 @@ impl<K: Readable> Readable for DeserializeGuard<K> {
             Ok(object) => object.read(edge, left_out),
             Err(invalid) => Err(Unreadable::Shape(invalid.error.clone())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_its_addresses() {
+        let node = serde_json::from_value::<Node>(serde_json::json!({
+            "metadata": {"name": "node-1"},
+            "status": {"addresses": [
+                {"type": "Hostname", "address": "node-1"},
+                {"type": "InternalIP", "address": "192.168.0.4"},
+                {"type": "InternalIP", "address": "fd00::4"},
+                {"type": "ExternalIP", "address": "203.0.113.4"},
+                {"type": "ExternalIP", "address": "none"},
+                {"type": "InternalDNS", "address": "10.0.0.1"},
+            ]},
+        }));
+        let edge = Edge { hub: "hub".into(), interned: std::sync::Arc::default() };
+        let Ok(Some(Seen::Node(name, addresses))) = node.unwrap().read(&edge, &mut Vec::new()) else {
+            panic!()
+        };
+        assert_eq!(name.as_str(), "node-1");
+        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["192.168.0.4", "fd00::4", "203.0.113.4"]);
     }
 }

@@ -124,15 +124,17 @@ async fn clear_exports(client: &Client) -> Result<usize, LeaveError> {
         managers.any(|fields| fields.manager.as_deref() == Some(FIELD_MANAGER))
     });
     let clears = ours.map(async |object| {
-        let Ok(key) = meta::key(object.meta()) else { return Ok(0) };
-        let api: Api<ServiceExport> = Api::namespaced(client.clone(), key.namespace.as_str());
+        let Ok(namespace) = meta::namespace(object.meta()) else { return Ok(0) };
+        let name = object.name_any();
+        let api: Api<ServiceExport> = Api::namespaced(client.clone(), namespace.as_str());
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        let nothing = Patch::Apply(export::write_status(&key, None, &[]));
-        match api.patch_status(key.name.as_str(), &params, &nothing).await {
+        let nothing = Patch::Apply(export::write_status(&namespace, &name, None, &[]));
+        match api.patch_status(&name, &params, &nothing).await {
             Ok(_) => Ok(1),
             Err(error) if is_absent(&error) => Ok(0),
             Err(error) => {
-                Err(LeaveError { doing: format!("clear the conditions of {key}"), error: Box::new(error) })
+                let doing = format!("clear the conditions of {namespace}/{name}");
+                Err(LeaveError { doing, error: Box::new(error) })
             }
         }
     });

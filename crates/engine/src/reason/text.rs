@@ -29,7 +29,8 @@ pub fn conflict_message(conflicts: &[Conflict]) -> String {
 fn conflict(Conflict { about, winner, disagree, of }: &Conflict) -> String {
     let (field, using) = match about {
         Disputed::Ports => {
-            let clash = format!("where they clash those of the oldest service export in \"{winner}\"");
+            let clash =
+                format!("where they clash those of the service export in \"{winner}\", which has precedence");
             return format!(
                 "Conflicting ports. Using the union of all ports, and {clash}. {disagree}/{of} clusters disagree."
             );
@@ -52,7 +53,7 @@ fn conflict(Conflict { about, winner, disagree, of }: &Conflict) -> String {
         Disputed::IpFamilies(used) => ("IP families", quoted(&families(used))),
     };
     format!(
-        "Conflicting {field}. Using {using} from oldest service export in \"{winner}\". {disagree}/{of} clusters disagree."
+        "Conflicting {field}. Using {using} from the service export in \"{winner}\", which has precedence. {disagree}/{of} clusters disagree."
     )
 }
 
@@ -238,13 +239,16 @@ mod tests {
         assert_eq!(conflict_reason(&conflicts), "TypeConflict,PortConflict");
         assert_eq!(
             conflict_message(&conflicts),
-            "Conflicting type. Using \"ClusterSetIP\" from oldest service export in \"cluster-1\". 2/5 clusters disagree. \
-             Conflicting ports. Using the union of all ports, and where they clash those of the oldest service export in \
-             \"cluster-1\". 2/5 clusters disagree."
+            "Conflicting type. Using \"ClusterSetIP\" from the service export in \"cluster-1\", which has precedence. 2/5 clusters disagree. \
+             Conflicting ports. Using the union of all ports, and where they clash those of the service export in \
+             \"cluster-1\", which has precedence. 2/5 clusters disagree."
         );
         assert_eq!(conflict_reason(&[]), "NoConflicts");
         let none = disputed(Disputed::TrafficDistribution(None));
-        assert!(conflict(&none).starts_with("Conflicting traffic distribution. Using none from oldest"));
+        assert!(
+            conflict(&none)
+                .starts_with("Conflicting traffic distribution. Using none from the service export")
+        );
     }
 
     #[test]

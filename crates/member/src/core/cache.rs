@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use atoll_engine::names::{ClusterId, ServiceKey, ServiceName, SliceName};
+use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use atoll_engine::network::Family;
 use atoll_engine::time::Time;
 
 use litemap::LiteMap;
 
-use super::event::{OwnImport, OwnService, OwnSlice, SeenExport};
+use super::event::{MisnamedExport, OwnImport, OwnService, OwnSlice, SeenExport};
 use super::object::{Attached, ConditionBody, Kind, ObjectName, Print, Printer, PropertyName, Version};
 use super::sync::Epoch;
 
@@ -21,6 +21,8 @@ pub struct Cache {
     pub held: BTreeMap<ServiceKey, Held>,
     /// `ServiceExports`, whose conditions are ours.
     pub exports: HashMap<ServiceKey, HeldExport>,
+    /// `ServiceExports` with names that no Service can have.
+    pub misnamed: BTreeMap<(Namespace, Arc<str>), HeldExport>,
     /// Properties, whoever made them.
     pub properties: BTreeMap<PropertyName, HeldProperty>,
     owner: HashMap<ObjectName, ServiceKey>,
@@ -222,6 +224,21 @@ impl Cache {
         if news { Sight::News } else { Sight::Same }
     }
 
+    /// A ServiceExport was seen with a name that no Service can have; false if we know better.
+    pub fn misnamed(&mut self, seen: MisnamedExport, epoch: Epoch) -> bool {
+        let print = self.printer.print(Some(&seen.conditions));
+        let at = (seen.namespace, seen.name);
+        let before = self.misnamed.get(&at).map(|held| &held.copy);
+        let Some((copy, news)) = Copy::newer(before, seen.version, print, epoch) else {
+            if let Some(held) = self.misnamed.get_mut(&at) {
+                held.copy.epoch = epoch;
+            }
+            return false;
+        };
+        self.misnamed.insert(at, HeldExport { copy, since: since(&seen.conditions) });
+        news
+    }
+
     /// Forgets a service of which nothing is held.
     pub fn tidy(&mut self, key: &ServiceKey) {
         if self.held.get(key).is_some_and(Held::is_empty) {
@@ -253,7 +270,7 @@ impl Cache {
                 Kind::Service => drop(held.services.remove(&*object.name)),
                 Kind::Slice => drop(held.slices.remove(&*object.name)),
                 Kind::Import => held.import = None,
-                Kind::Namespace | Kind::Export | Kind::Property => {}
+                Kind::Namespace | Kind::Node | Kind::Export | Kind::Property => {}
             }
         }
         self.tidy(key);

@@ -1,15 +1,16 @@
 //! What is to be done with one target, decided when its turn has come.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use atoll_engine::names::{ServiceKey, ServiceName, SliceName};
+use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use atoll_engine::plan::{ImportPlan, SlicesFrom};
 
 use super::Core;
 use super::cache::{Copy, Held, HeldService};
 use super::event::{Now, Request};
 use super::object::{Attached, Kind, ObjectName, Print, PropertyName, SliceBody, Target};
-use super::wanted;
+use super::wanted::{self, DerivedState};
 use crate::report::Problem;
 
 /// What is to be done with a target.
@@ -19,6 +20,8 @@ pub(super) enum Verdict {
     Settled,
     /// Something else has to happen first; that will bring it back into the queue.
     Wait,
+    /// These have to be made first.
+    After(BTreeSet<Target>),
     /// It has to be read first.
     Read,
     /// This is to be sent; the print is what the object should then say.
@@ -27,7 +30,7 @@ pub(super) enum Verdict {
     Blocked(Problem),
 }
 
-use Verdict::{Blocked, Read, Send, Settled, Wait};
+use Verdict::{After, Blocked, Read, Send, Settled, Wait};
 
 impl Core {
     pub(super) fn judge(&self, target: &Target, now: Now) -> Verdict {
@@ -40,6 +43,7 @@ impl Core {
             Target::Slice(key, name) => self.judge_slice(key, name),
             Target::ImportStatus(key) => self.judge_import_status(key, now),
             Target::ExportStatus(key) => self.judge_export_status(key, now),
+            Target::MisnamedStatus(namespace, name) => self.judge_misnamed(namespace, name, now),
             Target::Property(name) => self.judge_property(*name),
         }
     }
@@ -67,8 +71,11 @@ impl Core {
         }
         let object =
             |kind, name: &str| ObjectName { kind, namespace: Some(key.namespace.clone()), name: name.into() };
-        // An import of somebody else means that somebody else serves it here.
-        let candidates = [object(Kind::Import, key.name.as_str()), object(kind, name)];
+        // An import of somebody else means that somebody else serves it here, unless we do: then it was ours, or came later.
+        let serving = self.cache.held.get(key).is_some_and(|held| !held.services.is_empty());
+        let import =
+            Some(object(Kind::Import, key.name.as_str())).filter(|_| kind == Kind::Import || !serving);
+        let candidates = import.into_iter().chain([object(kind, name)]);
         let taken = candidates.into_iter().find(|object| self.cache.foreign.contains_key(object))?;
         Some(Blocked(Problem::Foreign { service: key.clone(), object: taken }))
     }
@@ -151,6 +158,12 @@ impl Core {
         good.then_some(service)
     }
 
+    /// Why the API server does not take the derived Service.
+    fn derived_refused(&self, key: &ServiceKey) -> Option<&str> {
+        let name = wanted::derived_name(self.import_plan(key)?)?;
+        self.refused.get(&Target::Service(key.clone(), name.clone())).map(|why| &**why)
+    }
+
     fn judge_import(&self, key: &ServiceKey) -> Verdict {
         let Some(plan) = self.import_plan(key) else { return Settled };
         let held = self.cache.held.get(key).and_then(|held| held.import.as_ref());
@@ -168,8 +181,10 @@ impl Core {
             return verdict;
         }
         let ips = match (&import.derived, self.usable_service(key)) {
-            (Some(_), None) => return Wait,
             (Some(_), Some(service)) => &service.ips[..],
+            // People look at the import first: it has to say what is wrong. The addresses that it had are wished for later.
+            (Some(_), None) if self.derived_refused(key).is_some() => held.map_or(&[][..], |held| &held.ips),
+            (Some(_), None) => return Wait,
             (None, _) => &[],
         };
         let body = wanted::import(key, import, ips, held.and_then(|held| held.stale.as_deref()));
@@ -188,7 +203,15 @@ impl Core {
             return if wanted::keeps(plan, held.source.as_ref()) {
                 self.judge_kept(key, name, plan)
             } else {
-                self.delete(Target::Slice(key.clone(), name.clone()), &held.copy)
+                let awaited = match self.replaced.awaited(key, name) {
+                    Some(awaited) => awaited.clone(),
+                    None => self.successors(key, plan, held.source.as_ref()),
+                };
+                if awaited.is_empty() {
+                    self.delete(Target::Slice(key.clone(), name.clone()), &held.copy)
+                } else {
+                    After(awaited)
+                }
             };
         };
         if let Some(obstacle) = self.obstacle(key, Kind::Slice, name.as_str()) {
@@ -204,6 +227,25 @@ impl Core {
             return Settled;
         }
         Send(Request::Slice(body, held.map(|held| held.copy.version.clone())), Some(print))
+    }
+
+    /// What is under way and may take over from a slice of this source: another name, or endpoints that have moved.
+    fn successors(
+        &self,
+        key: &ServiceKey,
+        plan: &ImportPlan,
+        source: Option<&ClusterId>,
+    ) -> BTreeSet<Target> {
+        let under_way = |target: &Target| self.queue.awaits(target) && !self.refused.contains_key(target);
+        let slices: Vec<Target> = wanted::slices(plan)
+            .filter(|slice| source.is_none_or(|source| slice.source == *source))
+            .map(|slice| Target::Slice(key.clone(), slice.name.clone()))
+            .collect();
+        // Without their Service they are not even tried.
+        let service = wanted::derived_name(plan)
+            .filter(|_| !slices.is_empty() && self.usable_service(key).is_none())
+            .map(|name| Target::Service(key.clone(), name.clone()));
+        slices.into_iter().chain(service).filter(under_way).collect()
     }
 
     /// A slice whose contents nobody knows: it only follows the derived Service.
@@ -249,8 +291,12 @@ impl Core {
         if let Some(verdict) = unsure(&held.copy) {
             return verdict;
         }
-        let usable = self.usable_service(key).is_some();
-        let body = wanted::import_status(import, usable, &held.since, now.wall);
+        let derived = match (self.usable_service(key), self.derived_refused(key)) {
+            (Some(_), _) => DerivedState::Usable,
+            (None, Some(why)) => DerivedState::Refused(why),
+            (None, None) => DerivedState::Awaited,
+        };
+        let body = wanted::import_status(import, derived, &held.since, now.wall);
         let print = self.cache.printer.print(Some(&body));
         if held.status == print || held.status_answered == Some((print, held.status)) {
             return Settled;
@@ -276,6 +322,25 @@ impl Core {
         Send(Request::ExportStatus(key.clone(), status.uid.clone(), conditions), Some(print))
     }
 
+    /// No plan speaks of such an export: no cluster can have a Service of this name.
+    fn judge_misnamed(&self, namespace: &Namespace, name: &Arc<str>, now: Now) -> Verdict {
+        let at = (namespace.clone(), Arc::clone(name));
+        let Some(held) = self.cache.misnamed.get(&at) else { return Settled };
+        if self.closing.contains(namespace) {
+            return Settled;
+        }
+        if let Some(verdict) = unsure(&held.copy) {
+            return verdict;
+        }
+        let conditions = wanted::misnamed_status(name, &held.since, now.wall);
+        let print = self.cache.printer.print(Some(&conditions));
+        if held.copy.says(print) {
+            return Settled;
+        }
+        let (namespace, name) = at;
+        Send(Request::MisnamedStatus(namespace, name, held.copy.version.uid.clone(), conditions), Some(print))
+    }
+
     fn judge_property(&self, name: PropertyName) -> Verdict {
         let value = match name {
             PropertyName::ClusterId => self.identity.cluster.as_str(),
@@ -292,6 +357,16 @@ impl Core {
                 theirs: held.value.clone(),
                 ours: value.to_owned(),
             }),
+        }
+    }
+
+    /// Whether the plan of a service has this derived Service or slice.
+    pub(super) fn wants(&self, key: &ServiceKey, object: &ObjectName) -> bool {
+        let Some(plan) = self.import_plan(key) else { return false };
+        match object.kind {
+            Kind::Service => wanted::derived_name(plan).is_some_and(|name| name.as_str() == &*object.name),
+            Kind::Slice => wanted::slices(plan).any(|slice| slice.name.as_str() == &*object.name),
+            Kind::Namespace | Kind::Node | Kind::Export | Kind::Import | Kind::Property => false,
         }
     }
 
@@ -312,7 +387,8 @@ impl Core {
         );
         let held = held.into_iter().flat_map(|held| held.slices.keys());
         let planned = plan.into_iter().flat_map(wanted::slices).map(|slice| &slice.name);
-        targets.extend(held.chain(planned).map(|name| Target::Slice(key.clone(), name.clone())));
+        // What is to be made comes before what is to go.
+        targets.extend(planned.chain(held).map(|name| Target::Slice(key.clone(), name.clone())));
         targets
     }
 
@@ -347,10 +423,7 @@ fn misshapen(service: &HeldService, headless: bool, families: &[atoll_engine::ne
 }
 
 /// The source and original name of a slice that is about to be written.
-pub(super) fn slice_source(
-    plan: Option<&ImportPlan>,
-    name: &SliceName,
-) -> Option<(atoll_engine::names::ClusterId, SliceName)> {
+pub(super) fn slice_source(plan: Option<&ImportPlan>, name: &SliceName) -> Option<(ClusterId, SliceName)> {
     let ImportPlan::Present { slices, .. } = plan? else { return None };
     slices.values().find_map(|from| match from {
         SlicesFrom::Exactly(list, _) => {

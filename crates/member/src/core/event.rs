@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use atoll_engine::facts::{Capabilities, ExportFact, NamespaceState, ServiceFact, SliceFact};
-use atoll_engine::names::{ClusterId, Namespace, ServiceKey, SliceName, Uid};
+use atoll_engine::names::{ClusterId, Namespace, NodeName, ServiceKey, SliceName, Uid};
 use atoll_engine::network::Family;
 use atoll_engine::time::Time;
 
@@ -31,6 +31,8 @@ pub enum Event {
     ListStarted(Kind),
     /// The list of a kind is complete.
     Listed(Kind),
+    /// A kind that we can do without can't be listed: nobody waits for it any longer.
+    Unlisted(Kind),
     /// An object is there.
     Seen(Seen),
     /// An object is gone.
@@ -56,6 +58,8 @@ pub enum Event {
 pub enum Seen {
     /// A namespace.
     Namespace(Namespace, NamespaceState),
+    /// A node, and the addresses that pods on its network have.
+    Node(NodeName, Box<[IpAddr]>),
     /// A Service of somebody else, or of another hub.
     Service(ServiceKey, ServiceFact),
     /// A derived Service of ours.
@@ -68,6 +72,8 @@ pub enum Seen {
     OwnSlice(OwnSlice),
     /// A ServiceExport.
     Export(SeenExport),
+    /// A ServiceExport with a name that no Service can have.
+    MisnamedExport(MisnamedExport),
     /// A ServiceImport of somebody else, or of another hub.
     Import(ServiceKey),
     /// A ServiceImport of ours.
@@ -138,6 +144,19 @@ pub struct SeenExport {
     pub version: Version,
     /// What it asks for.
     pub fact: ExportFact,
+    /// The conditions that are ours to write.
+    pub conditions: Vec<ConditionBody>,
+}
+
+/// A ServiceExport with a name that no Service can have.
+#[derive(Debug)]
+pub struct MisnamedExport {
+    /// Where.
+    pub namespace: Namespace,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Which state.
+    pub version: Version,
     /// The conditions that are ours to write.
     pub conditions: Vec<ConditionBody>,
 }
@@ -238,6 +257,8 @@ pub enum Request {
     ImportStatus(ServiceKey, ImportStatusBody, Version),
     /// Apply the conditions of the ServiceExport with this uid.
     ExportStatus(ServiceKey, Uid, Vec<ConditionBody>),
+    /// Apply the conditions of a ServiceExport with a name that no Service can have.
+    MisnamedStatus(Namespace, Arc<str>, Uid, Vec<ConditionBody>),
     /// Make the property, or replace it.
     Property(PropertyName, Arc<str>, Option<Version>),
     /// Delete exactly this state of the object.

@@ -4,12 +4,14 @@
 //! not: an export made later finds them at once, with no request and no race between watches. `docs/adr/0004` says why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use litemap::LiteMap;
 
 use atoll_engine::facts::{ExportFact, NamespaceState, ServiceFact, SliceFact};
-use atoll_engine::names::{Namespace, ServiceKey, SliceName};
+use atoll_engine::names::{Namespace, NodeName, ServiceKey, SliceName};
+use atoll_engine::network::Networks;
 use atoll_engine::world::Change;
 
 use super::object::Kind;
@@ -27,6 +29,9 @@ pub struct Facts {
     slices: HashMap<ServiceKey, LiteMap<SliceName, (Arc<SliceFact>, Epoch)>>,
     slice_of: HashMap<(Namespace, SliceName), ServiceKey>,
     taken: BTreeMap<ServiceKey, Epoch>,
+    nodes: BTreeMap<NodeName, (Box<[IpAddr]>, Epoch)>,
+    /// What was told of the nodes; none until they have been listed, so that a first list is told once.
+    told_nodes: Option<BTreeSet<IpAddr>>,
 }
 
 impl Facts {
@@ -40,6 +45,31 @@ impl Facts {
     ) {
         if self.namespaces.insert(name.clone(), (state, epoch)).map(|(old, _)| old) != Some(state) {
             tell.push(Change::Namespace(name, Some(state)));
+        }
+    }
+
+    /// A node is there.
+    pub fn node(&mut self, name: NodeName, addresses: Box<[IpAddr]>, epoch: Epoch, tell: &mut Vec<Change>) {
+        let news = self.nodes.get(&name).is_none_or(|(old, _)| *old != addresses);
+        self.nodes.insert(name, (addresses, epoch));
+        if news && self.told_nodes.is_some() {
+            self.tell_nodes(tell);
+        }
+    }
+
+    /// A node is gone.
+    pub fn no_node(&mut self, name: &NodeName, tell: &mut Vec<Change>) {
+        if self.nodes.remove(name).is_some() && self.told_nodes.is_some() {
+            self.tell_nodes(tell);
+        }
+    }
+
+    fn tell_nodes(&mut self, tell: &mut Vec<Change>) {
+        let nodes: BTreeSet<IpAddr> =
+            self.nodes.values().flat_map(|(addresses, _)| addresses.iter().copied()).collect();
+        if self.told_nodes.as_ref() != Some(&nodes) {
+            self.told_nodes = Some(nodes.clone());
+            tell.push(Change::Networks(Networks { nodes, ..Networks::default() }));
         }
     }
 
@@ -185,6 +215,10 @@ impl Facts {
                 for at in gone {
                     self.no_slice(&at, tell);
                 }
+            }
+            Kind::Node => {
+                self.nodes.retain(|_, (_, seen)| *seen >= epoch);
+                self.tell_nodes(tell);
             }
             Kind::Import | Kind::Property => {}
         }

@@ -16,6 +16,8 @@ use atoll_engine::time::Time;
 pub enum Kind {
     /// Namespaces.
     Namespace,
+    /// Nodes, of which only the addresses are kept.
+    Node,
     /// Services.
     Service,
     /// EndpointSlices.
@@ -30,13 +32,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Namespace, Self::Service, Self::Slice, Self::Export, Self::Import, Self::Property];
+    pub const ALL: [Self; 7] =
+        [Self::Namespace, Self::Node, Self::Service, Self::Slice, Self::Export, Self::Import, Self::Property];
 
     /// As in a URL.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Namespace => "namespaces",
+            Self::Node => "nodes",
             Self::Service => "services",
             Self::Slice => "endpointslices",
             Self::Export => "serviceexports",
@@ -59,6 +62,8 @@ pub enum Target {
     ImportStatus(ServiceKey),
     /// The conditions of a ServiceExport.
     ExportStatus(ServiceKey),
+    /// The conditions of a ServiceExport with a name that no Service can have.
+    MisnamedStatus(Namespace, Arc<str>),
     /// A `ClusterProperty`.
     Property(PropertyName),
 }
@@ -92,7 +97,7 @@ impl Target {
             Self::Service(..) => 0,
             Self::Slice(..) => 1,
             Self::Import(_) => 2,
-            Self::ImportStatus(_) | Self::ExportStatus(_) | Self::Property(_) => 3,
+            Self::ImportStatus(_) | Self::ExportStatus(_) | Self::MisnamedStatus(..) | Self::Property(_) => 3,
         }
     }
 
@@ -104,7 +109,15 @@ impl Target {
             | Self::Slice(key, _)
             | Self::ImportStatus(key)
             | Self::ExportStatus(key) => Some(key),
-            Self::Property(_) => None,
+            Self::MisnamedStatus(..) | Self::Property(_) => None,
+        }
+    }
+
+    /// Its namespace.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        match self {
+            Self::MisnamedStatus(namespace, _) => Some(namespace),
+            other => other.service().map(|key| &key.namespace),
         }
     }
 
@@ -114,7 +127,7 @@ impl Target {
             Self::Service(..) => Kind::Service,
             Self::Slice(..) => Kind::Slice,
             Self::Import(_) | Self::ImportStatus(_) => Kind::Import,
-            Self::ExportStatus(_) => Kind::Export,
+            Self::ExportStatus(_) | Self::MisnamedStatus(..) => Kind::Export,
             Self::Property(_) => Kind::Property,
         }
     }
@@ -125,6 +138,7 @@ impl Target {
             Self::Service(_, name) => name.as_str(),
             Self::Slice(_, name) => name.as_str(),
             Self::Import(key) | Self::ImportStatus(key) | Self::ExportStatus(key) => key.name.as_str(),
+            Self::MisnamedStatus(_, name) => name,
             Self::Property(name) => name.as_str(),
         }
     }
@@ -133,8 +147,8 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind().plural();
-        match self.service() {
-            Some(key) => write!(f, "{kind} {}/{}", key.namespace, self.name()),
+        match self.namespace() {
+            Some(namespace) => write!(f, "{kind} {namespace}/{}", self.name()),
             None => write!(f, "{kind} {}", self.name()),
         }
     }
@@ -149,6 +163,34 @@ pub struct Version {
     pub revision: u64,
     /// Whether it is on its way out, held up by somebody's finalizer.
     pub deleting: bool,
+    /// What others have hung on it; few objects have any.
+    pub others: Option<Arc<Others>>,
+}
+
+/// What others have hung on an object of ours. Whoever replaces the object has to carry it over.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Others {
+    /// Their finalizers.
+    pub finalizers: Vec<String>,
+    /// Their owners, but for Services: a slice has one by us.
+    pub owners: Vec<Owner>,
+}
+
+/// A reference to an owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: String,
+    /// Whether it is the one that manages the object.
+    pub controller: Option<bool>,
+    /// Whether it waits for the object to go first.
+    pub block_owner_deletion: Option<bool>,
 }
 
 /// Stands for the contents of an object: equal contents, equal prints.
@@ -293,11 +335,7 @@ pub struct ObjectName {
 
 impl From<&Target> for ObjectName {
     fn from(target: &Target) -> Self {
-        Self {
-            kind: target.kind(),
-            namespace: target.service().map(|key| key.namespace.clone()),
-            name: target.name().into(),
-        }
+        Self { kind: target.kind(), namespace: target.namespace().cloned(), name: target.name().into() }
     }
 }
 

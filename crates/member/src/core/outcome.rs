@@ -15,6 +15,8 @@ const SLOW: Duration = Duration::from_secs(30);
 /// How often an address is asked for before another one will do.
 pub(super) const WISHES: u8 = 10;
 const WISH_AGAIN: Duration = Duration::from_millis(100);
+/// How many of an API server's words are kept.
+const LONGEST_WORDS: usize = 1000;
 /// The longest that a server may ask us to wait.
 const LONGEST_NAMED: Duration = Duration::from_secs(30);
 
@@ -29,7 +31,9 @@ impl SentRequest {
                 Self::Update
             }
             Request::Attach { .. } => Self::Attach,
-            Request::ImportStatus(..) | Request::ExportStatus(..) => Self::Status,
+            Request::ImportStatus(..) | Request::ExportStatus(..) | Request::MisnamedStatus(..) => {
+                Self::Status
+            }
             Request::Delete(..) => Self::Delete,
         }
     }
@@ -45,26 +49,30 @@ impl SentRequest {
 }
 
 impl Core {
-    pub(super) fn wrote(&mut self, target: Target, answer: Result<Answer, Failure>, now: Now) {
-        let flight = self.queue.land(&target);
-        let sent = self.sent.remove(&target);
+    pub(super) fn wrote(&mut self, target: &Target, answer: Result<Answer, Failure>, now: Now) {
+        let flight = self.queue.land(target);
+        let sent = self.sent.remove(target);
         let request = sent.as_ref().map_or(SentRequest::Update, |sent| sent.request);
         match answer {
             Ok(answer) => {
-                self.queue.settled(&target);
-                self.report(&target, request, now);
+                self.queue.settled(target);
+                self.refused.remove(target);
+                if let (SentRequest::Create { .. }, Target::Service(key, _)) = (request, target) {
+                    self.unwished.remove(key); // The next one may wish for what this one has got.
+                }
+                self.report(target, request, now);
                 match answer {
                     Answer::Written(seen) => {
                         let revision = revision(&seen);
                         let overtaken = flight.and_then(|f| f.gone_at).is_some_and(|gone| revision < gone);
                         if !overtaken {
                             self.see(*seen);
-                            self.note_answer(&target, sent.and_then(|sent| sent.print));
+                            self.note_answer(target, sent.and_then(|sent| sent.print));
                         }
                     }
-                    Answer::Deleted => self.note_deleted(&target),
+                    Answer::Deleted => self.note_deleted(target),
                 }
-                self.follow(&target);
+                self.follow(target);
             }
             Err(failure) => self.failed(target, request, failure, now),
         }
@@ -86,7 +94,7 @@ impl Core {
                     self.look_at_services(key);
                 }
             }
-            Target::ExportStatus(_) | Target::Property(_) => {}
+            Target::ExportStatus(_) | Target::MisnamedStatus(..) | Target::Property(_) => {}
         }
         if let Some(key) = target.service().cloned() {
             self.retire(&key);
@@ -104,6 +112,7 @@ impl Core {
             | Target::Import(_)
             | Target::ImportStatus(_)
             | Target::ExportStatus(_)
+            | Target::MisnamedStatus(..)
             | Target::Property(_) => None,
         };
         let written = Written { service, kind: target.kind(), verb: request.verb(), slice, at: now.instant };
@@ -135,11 +144,18 @@ impl Core {
         match target {
             Target::Service(..) | Target::Slice(..) => drop(self.cache.drop_object(&object)),
             Target::Import(_) | Target::ImportStatus(_) => self.cache.drop_from(&key, &object),
-            Target::ExportStatus(_) | Target::Property(_) => {}
+            Target::ExportStatus(_) | Target::MisnamedStatus(..) | Target::Property(_) => {}
         }
     }
 
-    fn failed(&mut self, target: Target, request: SentRequest, failure: Failure, now: Now) {
+    fn failed(&mut self, target: &Target, request: SentRequest, failure: Failure, now: Now) {
+        self.react(target.clone(), request, failure, now);
+        if !self.queue.awaits(target) {
+            self.made(target); // Nothing more comes of it for now.
+        }
+    }
+
+    fn react(&mut self, target: Target, request: SentRequest, failure: Failure, now: Now) {
         let later = |core: &mut Self, named| core.queue.later(target.clone(), named, now.instant);
         match failure {
             Failure::Conflict | Failure::AlreadyExists => self.doubt(target, now),
@@ -147,7 +163,9 @@ impl Core {
                 // The namespace is gone, or not there yet: its next event brings the service back.
                 (SentRequest::Create { .. }, _) => {}
                 // The watch will say that it is gone.
-                (_, Target::ExportStatus(_) | Target::Property(_)) => later(self, None),
+                (_, Target::ExportStatus(_) | Target::MisnamedStatus(..) | Target::Property(_)) => {
+                    later(self, None);
+                }
                 (
                     _,
                     Target::Service(..) | Target::Import(_) | Target::Slice(..) | Target::ImportStatus(_),
@@ -164,6 +182,7 @@ impl Core {
             Failure::Forbidden(why) => {
                 let verb = if request == SentRequest::Read { "get" } else { request.verb().as_str() };
                 let kind = target.kind();
+                self.refuse(&target, request, &why);
                 self.problem(Problem::Forbidden { verb, kind, why }, now);
                 later(self, Some(SLOW));
             }
@@ -175,6 +194,7 @@ impl Core {
                     later(self, Some(WISH_AGAIN));
                     return;
                 }
+                self.refuse(&target, request, &why);
                 let object = (&target).into();
                 self.problem(Problem::Refused { object, why }, now);
                 later(self, Some(SLOW));
@@ -184,6 +204,18 @@ impl Core {
             Failure::NotPermitted => {
                 self.permitted = false;
                 self.queue.add(target);
+            }
+        }
+    }
+
+    /// The API server does not take what we write: nobody waits for it.
+    fn refuse(&mut self, target: &Target, request: SentRequest, why: &str) {
+        if matches!(request, SentRequest::Create { .. } | SentRequest::Update) {
+            self.refused.insert(target.clone(), why.chars().take(LONGEST_WORDS).collect::<String>().into());
+            self.made(target);
+            if let Target::Service(key, _) = target {
+                self.queue.add(Target::Import(key.clone()));
+                self.queue.add(Target::ImportStatus(key.clone()));
             }
         }
     }
@@ -204,21 +236,29 @@ impl Core {
         self.queue.later(target, Some(Duration::from_millis(5)), now.instant);
     }
 
-    pub(super) fn read(&mut self, target: Target, answer: Result<Option<Seen>, Failure>, now: Now) {
-        let flight = self.queue.land(&target);
-        self.sent.remove(&target);
+    pub(super) fn read(&mut self, target: &Target, answer: Result<Option<Seen>, Failure>, now: Now) {
+        let flight = self.queue.land(target);
+        self.sent.remove(target);
         match answer {
-            Ok(Some(_)) if flight.is_some_and(|flight| flight.gone_at.is_some()) => self.follow(&target),
+            Ok(Some(_)) if flight.is_some_and(|flight| flight.gone_at.is_some()) => self.follow(target),
             Ok(Some(seen)) => {
                 self.see(seen);
-                if let Some(copy) = self.copy_mut(&target) {
-                    copy.doubted = false;
+                let known = match self.copy_mut(target) {
+                    Some(copy) => {
+                        copy.doubted = false;
+                        true
+                    }
+                    None => self.cache.foreign.contains_key(&target.into()),
+                };
+                if !known && !matches!(target, Target::Property(_)) {
+                    // It has the name, and belongs to another service: that must not become a storm.
+                    self.queue.later(target.clone(), None, now.instant);
                 }
-                self.follow(&target);
+                self.follow(target);
             }
             Ok(None) => {
-                self.note_deleted(&target);
-                self.follow(&target);
+                self.note_deleted(target);
+                self.follow(target);
             }
             Err(failure) => self.failed(target, SentRequest::Read, failure, now),
         }
@@ -236,6 +276,10 @@ impl Core {
                 self.cache.held.get_mut(key)?.import.as_mut().map(|held| &mut held.copy)
             }
             Target::ExportStatus(key) => self.cache.exports.get_mut(key).map(|held| &mut held.copy),
+            Target::MisnamedStatus(namespace, name) => {
+                let held = self.cache.misnamed.get_mut(&(namespace.clone(), name.clone()));
+                held.map(|held| &mut held.copy)
+            }
             Target::Property(_) => None,
         }
     }
@@ -247,8 +291,10 @@ fn revision(seen: &Seen) -> u64 {
         Seen::OwnSlice(seen) => seen.version.revision,
         Seen::OwnImport(seen) => seen.version.revision,
         Seen::Export(seen) => seen.version.revision,
+        Seen::MisnamedExport(seen) => seen.version.revision,
         Seen::Property(seen) => seen.version.revision,
         Seen::Namespace(..)
+        | Seen::Node(..)
         | Seen::Service(..)
         | Seen::Slice(..)
         | Seen::OtherSlice(..)

@@ -68,6 +68,11 @@ impl Queue {
         self.flying.get_mut(target)
     }
 
+    /// Whether the target waits, sleeps or is in flight.
+    pub fn awaits(&self, target: &Target) -> bool {
+        self.place.contains_key(target) || self.wakes.contains_key(target) || self.flying.contains_key(target)
+    }
+
     /// The target is as it should be.
     pub fn settled(&mut self, target: &Target) {
         self.failures.remove(target);

@@ -1,7 +1,7 @@
 //! Takes in what was seen: facts to tell, objects of ours to compare, objects of others to stay away from.
 
 use atoll_engine::facts::{InternalTrafficPolicy, ServiceFact, ServiceType, SessionAffinity};
-use atoll_engine::names::{Namespace, ServiceKey, ServiceName, SliceName};
+use atoll_engine::names::{Namespace, NodeName, ServiceKey, ServiceName, SliceName};
 use atoll_engine::world::Change;
 
 use super::Core;
@@ -21,6 +21,9 @@ impl Core {
                     // What was refused for want of the namespace may be possible now, whatever the plan says.
                     self.look_at_namespace(&name);
                 }
+            }
+            Seen::Node(name, addresses) => {
+                self.facts.node(name, addresses, self.gate.epoch(Kind::Node), &mut tell);
             }
             Seen::Service(key, fact) => {
                 let epoch = self.gate.epoch(Kind::Service);
@@ -53,10 +56,17 @@ impl Core {
                     Sight::Same | Sight::Older => self.facts.still_exported(&seen.key, epoch),
                 }
             }
+            Seen::MisnamedExport(seen) => {
+                let target = Target::MisnamedStatus(seen.namespace.clone(), seen.name.clone());
+                if self.cache.misnamed(seen, self.gate.epoch(Kind::Export)) {
+                    self.queue.add(target);
+                }
+            }
             Seen::Import(key) => {
                 let object = named(Kind::Import, &key.namespace, key.name.as_str());
                 self.cache.foreign.insert(object.clone(), self.gate.epoch(Kind::Import));
                 self.cache.drop_from(&key, &object);
+                self.queue.add(Target::Import(key));
             }
             Seen::OwnImport(seen) => {
                 let key = seen.key.clone();
@@ -79,10 +89,12 @@ impl Core {
         self.tell(tell);
     }
 
-    fn see_own_service(&mut self, seen: OwnService, tell: &mut Vec<Change>) {
+    fn see_own_service(&mut self, mut seen: OwnService, tell: &mut Vec<Change>) {
         let epoch = self.gate.epoch(Kind::Service);
-        let (name, of) = (seen.name.clone(), seen.of.clone());
+        let name = seen.name.clone();
         let object = named(Kind::Service, &name.namespace, name.name.as_str());
+        let of = self.whose(&object, &seen.of, true);
+        seen.of = of.clone();
         self.unblock(&object);
         if let Some(before) = self.cache.belongs(object.clone(), &of) {
             self.cache.drop_from(&before, &object);
@@ -95,9 +107,11 @@ impl Core {
         self.holds(&of);
     }
 
-    fn see_own_slice(&mut self, seen: OwnSlice, tell: &mut Vec<Change>) {
-        let (name, of) = (seen.name.clone(), seen.of.clone());
-        let object = named(Kind::Slice, &of.namespace, name.as_str());
+    fn see_own_slice(&mut self, mut seen: OwnSlice, tell: &mut Vec<Change>) {
+        let name = seen.name.clone();
+        let object = named(Kind::Slice, &seen.of.namespace, name.as_str());
+        let of = self.whose(&object, &seen.of, seen.body.is_none());
+        seen.of = of.clone();
         self.unblock(&object);
         if let Some(before) = self.cache.belongs(object.clone(), &of) {
             self.cache.drop_from(&before, &object);
@@ -108,6 +122,20 @@ impl Core {
             self.queue.add(Target::Slice(of.clone(), name));
         }
         self.holds(&of);
+    }
+
+    /// The service that an object of ours belongs to: the one that it names, unless only another one's plan has an object of this
+    /// name; somebody has edited the label then. `search`: even one that we did not know to have it.
+    fn whose(&self, object: &ObjectName, said: &ServiceKey, search: bool) -> ServiceKey {
+        if self.wants(said, object) {
+            return said.clone();
+        }
+        let before = self.cache.owner(object).filter(|before| self.wants(before, object));
+        let searched = || {
+            let namespace = self.plans.keys().filter(|key| key.namespace == said.namespace);
+            namespace.into_iter().find(|key| self.wants(key, object))
+        };
+        before.or_else(|| if search { searched() } else { None }).unwrap_or(said).clone()
     }
 
     fn foreign_slice(&mut self, namespace: &Namespace, name: &SliceName, epoch: Epoch) {
@@ -155,6 +183,11 @@ impl Core {
                     self.facts.no_namespace(&name, &mut tell);
                 }
             }
+            Kind::Node => {
+                if let Ok(name) = NodeName::parse(&*object.name) {
+                    self.facts.no_node(&name, &mut tell);
+                }
+            }
             Kind::Service => {
                 if let Some(key) = ServiceName::parse(&*object.name).ok().and_then(key) {
                     self.facts.no_service(&key, &mut tell);
@@ -168,6 +201,9 @@ impl Core {
                 self.forget(object, version);
             }
             Kind::Export => {
+                if let Some(namespace) = object.namespace.clone() {
+                    self.cache.misnamed.remove(&(namespace, object.name.clone()));
+                }
                 let found = ServiceName::parse(&*object.name).ok().and_then(key);
                 if let Some(key) = found.filter(|key| {
                     self.cache.exports.get(key).is_none_or(|held| held.copy.version.uid == version.uid)
@@ -205,7 +241,7 @@ impl Core {
         let copy = match object.kind {
             Kind::Service => held.and_then(|held| held.services.get(&*object.name)).map(|held| &held.copy),
             Kind::Slice => held.and_then(|held| held.slices.get(&*object.name)).map(|held| &held.copy),
-            Kind::Namespace | Kind::Export | Kind::Import | Kind::Property => None,
+            Kind::Namespace | Kind::Node | Kind::Export | Kind::Import | Kind::Property => None,
         };
         if copy.is_some_and(|copy| copy.version.uid != version.uid) {
             return;
@@ -236,11 +272,11 @@ impl Core {
             Kind::Import => ServiceName::parse(&*object.name)
                 .ok()
                 .map(|name| Target::Import(ServiceKey { namespace, name })),
-            Kind::Export => {
-                let name = ServiceName::parse(&*object.name).ok();
-                name.map(|name| Target::ExportStatus(ServiceKey { namespace, name }))
-            }
-            Kind::Namespace | Kind::Property => None,
+            Kind::Export => Some(match ServiceName::parse(&*object.name) {
+                Ok(name) => Target::ExportStatus(ServiceKey { namespace, name }),
+                Err(_) => Target::MisnamedStatus(namespace, object.name.clone()),
+            }),
+            Kind::Namespace | Kind::Node | Kind::Property => None,
         };
         for target in targets.into_iter().flat_map(|target| match target {
             Target::Import(key) => vec![Target::ImportStatus(key.clone()), Target::Import(key)],
@@ -279,7 +315,7 @@ impl Core {
                 Kind::Import => {
                     held.import.iter_mut().map(|held| (Target::Import(key.clone()), &mut held.copy)).collect()
                 }
-                Kind::Namespace | Kind::Export | Kind::Property => Vec::new(),
+                Kind::Namespace | Kind::Node | Kind::Export | Kind::Property => Vec::new(),
             };
             for (target, copy) in copies {
                 if copy.epoch >= epoch {
@@ -296,6 +332,7 @@ impl Core {
             }
         }
         if kind == Kind::Export {
+            self.cache.misnamed.retain(|_, held| held.copy.epoch >= epoch || held.copy.fresh);
             let old =
                 self.cache.exports.iter().filter(|(_, held)| held.copy.epoch < epoch && !held.copy.fresh);
             gone.extend(old.map(|(key, held)| Gone {
@@ -327,6 +364,7 @@ impl Core {
         if self.is_over(key) {
             self.plans.remove(key);
             self.unwished.remove(key);
+            self.refused.retain(|target, _| target.service() != Some(key));
         }
     }
 }

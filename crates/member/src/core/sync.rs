@@ -1,4 +1,7 @@
 //! The sync gate: has every kind been listed? Until then nothing is deleted.
+//!
+//! Nodes are awaited once, so that what they let pass is known before anything is planned. A member that may not list them works
+//! without, and a new list of them holds nothing up: nothing of ours hangs on it.
 
 use super::object::Kind;
 
@@ -34,6 +37,15 @@ impl Gate {
         !before && self.may_delete()
     }
 
+    /// A list will not come. Says whether that opens the gate; only nodes can be done without.
+    pub fn give_up(&mut self, kind: Kind) -> bool {
+        let before = self.may_delete();
+        if kind == Kind::Node {
+            self.kinds[kind as usize].once = true;
+        }
+        !before && self.may_delete()
+    }
+
     /// The list that is going on, or the last one.
     pub fn epoch(&self, kind: Kind) -> Epoch {
         self.kinds[kind as usize].epoch
@@ -46,7 +58,8 @@ impl Gate {
 
     /// Whether no list is missing or under way.
     pub fn may_delete(&self) -> bool {
-        self.kinds.iter().all(|listing| listing.complete)
+        let complete = |kind: Kind| kind == Kind::Node || self.kinds[kind as usize].complete;
+        self.may_write() && Kind::ALL.into_iter().all(complete)
     }
 }
 
@@ -68,5 +81,20 @@ mod tests {
         gate.start(Kind::Slice); // The list broke off and began anew.
         assert!(!gate.may_delete());
         assert!(gate.complete(Kind::Slice) && gate.may_delete());
+    }
+
+    #[test]
+    fn only_the_nodes_can_be_done_without() {
+        let mut gate = Gate::default();
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Node) {
+            assert!(!gate.give_up(kind) && !gate.may_write(), "{kind:?}");
+            gate.start(kind);
+            gate.complete(kind);
+        }
+        gate.start(Kind::Node);
+        assert!(!gate.may_write(), "the nodes may still come");
+        assert!(gate.give_up(Kind::Node) && gate.may_write() && gate.may_delete());
+        gate.start(Kind::Node);
+        assert!(gate.may_delete(), "nobody waits for them twice");
     }
 }

@@ -119,16 +119,36 @@ pub fn in_order(ips: &[IpAddr], families: &[Family]) -> Vec<IpAddr> {
     families.iter().filter_map(of).collect()
 }
 
-/// The status of the ServiceImport; `usable`: the derived Service is as it should be.
-pub fn import_status(import: &Import, usable: bool, before: &[Since], now: Time) -> ImportStatusBody {
-    let (status, reason, message) = match &import.ready {
-        ImportReady::Ready if usable => {
+/// How the derived Service of an import is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DerivedState<'a> {
+    /// As it should be.
+    Usable,
+    /// Not there yet.
+    Awaited,
+    /// The API server does not take it; its words.
+    Refused(&'a str),
+}
+
+/// The status of the ServiceImport.
+pub fn import_status(
+    import: &Import,
+    derived: DerivedState<'_>,
+    before: &[Since],
+    now: Time,
+) -> ImportStatusBody {
+    let (status, reason, message) = match (&import.ready, derived) {
+        (ImportReady::Ready, DerivedState::Usable) => {
             (true, reasons::import::READY.to_owned(), text::import_message(&import.ready, &import.notes))
         }
-        ImportReady::Ready => {
+        (ImportReady::Ready, DerivedState::Awaited) => {
             (false, reasons::import::PENDING.to_owned(), crate::text::DERIVED_SERVICE_AWAITED.to_owned())
         }
-        other @ (ImportReady::IpFamilyNotSupported { .. } | ImportReady::NamesTaken { .. }) => {
+        (ImportReady::Ready, DerivedState::Refused(why)) => {
+            let name = import.derived.as_ref().map_or("", |derived| derived.name.as_str());
+            (false, reasons::import::PENDING.to_owned(), crate::text::derived_service_refused(name, why))
+        }
+        (other @ (ImportReady::IpFamilyNotSupported { .. } | ImportReady::NamesTaken { .. }), _) => {
             (false, other.as_str().to_owned(), text::import_message(other, &import.notes))
         }
     };
@@ -173,6 +193,24 @@ pub fn export_status(status: &ExportStatus, before: &[Since], now: Time) -> Vec<
         now,
     ));
     conditions
+}
+
+/// The conditions of a ServiceExport with a name that no Service can have, by type.
+pub fn misnamed_status(name: &str, before: &[Since], now: Time) -> Vec<ConditionBody> {
+    use atoll_engine::reason::{ExportFailed, ExportReady, Invalid};
+    let ready = ExportReady::Failed(ExportFailed::Invalid(Invalid::NoService)).as_str();
+    let message = || crate::text::misnamed(name);
+    vec![
+        dated(condition::export::READY, false, ready.to_owned(), message(), before, now),
+        dated(
+            condition::export::VALID,
+            false,
+            Invalid::NoService.as_str().to_owned(),
+            message(),
+            before,
+            now,
+        ),
+    ]
 }
 
 /// A condition that keeps its time while its status stays.

@@ -3,12 +3,12 @@
 use atoll_api::names::{FIELD_MANAGER, annotation, condition, kind};
 use atoll_api::types::ServiceExport;
 use atoll_engine::facts::{ExportFact, Liveness, Locality, Pairs};
-use atoll_engine::names::{ServiceKey, Uid};
+use atoll_engine::names::{Namespace, Uid};
 use atoll_engine::time::Time;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Unreadable, meta};
-use crate::core::event::SeenExport;
+use crate::core::event::{MisnamedExport, Seen, SeenExport};
 use crate::core::object::{ConditionBody, Kind};
 use crate::report::Problem;
 use crate::stale::rfc3339;
@@ -17,9 +17,16 @@ use crate::stale::rfc3339;
 const OURS: [&str; 3] = [condition::export::CONFLICT, condition::export::READY, condition::export::VALID];
 
 /// Reads a ServiceExport.
-pub(crate) fn read(export: &ServiceExport, left_out: &mut Vec<Problem>) -> Result<SeenExport, Unreadable> {
-    let key = meta::key(&export.metadata)?;
+pub(crate) fn read(export: &ServiceExport, left_out: &mut Vec<Problem>) -> Result<Seen, Unreadable> {
     let version = meta::version(&export.metadata)?;
+    let written = export.status.as_ref().map(|status| &status.conditions[..]).unwrap_or_default();
+    let conditions = conditions(written, &OURS);
+    let Ok(key) = meta::key(&export.metadata) else {
+        // The API takes more names for exports than for Services.
+        let namespace = meta::namespace(&export.metadata)?;
+        let name = export.metadata.name.as_deref().unwrap_or_default().into();
+        return Ok(Seen::MisnamedExport(MisnamedExport { namespace, name, version, conditions }));
+    };
     let annotated = |key: &str| export.metadata.annotations.as_ref()?.get(key).map(String::as_str);
     let mut unknown = |field, value: &str| {
         let object = meta::object(Kind::Export, &export.metadata);
@@ -57,9 +64,7 @@ pub(crate) fn read(export: &ServiceExport, left_out: &mut Vec<Problem>) -> Resul
         liveness,
         locality,
     };
-    let written = export.status.as_ref().map(|status| &status.conditions[..]).unwrap_or_default();
-    let conditions = conditions(written, &OURS);
-    Ok(SeenExport { key, version, fact, conditions })
+    Ok(Seen::Export(SeenExport { key, version, fact, conditions }))
 }
 
 fn pairs(map: &std::collections::BTreeMap<String, String>) -> Pairs {
@@ -107,7 +112,8 @@ pub(crate) fn write_condition(condition: &ConditionBody) -> serde_json::Value {
 
 /// What is applied to the status of a ServiceExport. Conditions of ours that are not named in it go.
 pub(crate) fn write_status(
-    key: &ServiceKey,
+    namespace: &Namespace,
+    name: &str,
     uid: Option<&Uid>,
     conditions: &[ConditionBody],
 ) -> serde_json::Value {
@@ -115,7 +121,7 @@ pub(crate) fn write_status(
     let mut object = serde_json::json!({
         "apiVersion": format!("{}/{}", kind::mcs::GROUP, kind::mcs::V1BETA1),
         "kind": kind::mcs::SERVICE_EXPORT,
-        "metadata": {"name": key.name.as_str(), "namespace": key.namespace.as_str()},
+        "metadata": {"name": name, "namespace": namespace.as_str()},
     });
     if let Some(uid) = uid {
         object["metadata"]["uid"] = uid.as_str().into();
@@ -125,4 +131,24 @@ pub(crate) fn write_status(
             serde_json::json!({"conditions": conditions.iter().map(write_condition).collect::<Vec<_>>()});
     }
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_that_no_service_can_be_called_like_is_still_read() {
+        for (name, good) in [("web", true), ("a.b", false)] {
+            let export = serde_json::json!({
+                "metadata": {"name": name, "namespace": "shop", "uid": "u", "resourceVersion": "5"},
+            });
+            let export: ServiceExport = serde_json::from_value(export).unwrap();
+            match read(&export, &mut Vec::new()).unwrap() {
+                Seen::Export(seen) => assert!(good && seen.key.name.as_str() == name),
+                Seen::MisnamedExport(seen) => assert!(!good && &*seen.name == name),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }

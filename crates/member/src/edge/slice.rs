@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use atoll_api::names::{label, managed_by};
 use atoll_engine::facts::{EndpointFact, SliceFact};
-use atoll_engine::names::{BadName, ClusterId, ServiceKey, ServiceName, SliceName, Uid};
+use atoll_engine::names::{BadName, ClusterId, Namespace, ServiceKey, ServiceName, SliceName, Uid};
 use atoll_engine::plan::{Endpoint, Slice};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::endpoints::{self, Parts};
 use super::{Edge, Unreadable, meta};
@@ -27,10 +28,8 @@ pub(crate) fn read(
         let name = meta::label(&slice.metadata, key)?;
         Some(ServiceKey { namespace: namespace.clone(), name: ServiceName::parse(name).ok()? })
     };
-    if meta::is_ours(&slice.metadata, &edge.hub)
-        && let Some(of) = named(label::MCS_SERVICE_NAME)
-    {
-        return own(slice, name, of, edge).map(Seen::OwnSlice);
+    if meta::is_ours(&slice.metadata, &edge.hub) {
+        return own(slice, name, namespace, edge).map(Seen::OwnSlice);
     }
     let family = endpoints::family(&slice.address_type);
     match (named(label::SERVICE_NAME), family, is_multicluster(slice)) {
@@ -72,20 +71,43 @@ fn is_multicluster(slice: &EndpointSlice) -> bool {
     })
 }
 
-fn own(slice: &EndpointSlice, name: SliceName, of: ServiceKey, edge: &Edge) -> Result<OwnSlice, Unreadable> {
+fn own(
+    slice: &EndpointSlice,
+    name: SliceName,
+    namespace: Namespace,
+    edge: &Edge,
+) -> Result<OwnSlice, Unreadable> {
+    let labelled = |key| meta::label(&slice.metadata, key).and_then(|name| ServiceName::parse(name).ok());
+    let said = labelled(label::MCS_SERVICE_NAME);
+    let labelled_well = said.is_some();
+    // Somebody took the label off: the state machine may know whose it is; without a plan it goes by this.
+    let of = ServiceKey { namespace, name: said.map_or_else(|| guess(slice, &name), Ok)? };
     let version = meta::version(&slice.metadata)?;
     let source = meta::label(&slice.metadata, label::SOURCE_CLUSTER).and_then(|id| ClusterId::parse(id).ok());
     let owner = slice.metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Service");
     let attached = Attached {
-        to: meta::label(&slice.metadata, label::SERVICE_NAME).and_then(|name| ServiceName::parse(name).ok()),
+        to: labelled(label::SERVICE_NAME),
         owner: owner.and_then(|owner| Uid::parse(owner.uid.as_str()).ok()),
         headless: meta::label(&slice.metadata, label::HEADLESS).is_some(),
     };
-    let ours = meta::label(&slice.metadata, label::MANAGED_BY) == Some(managed_by::ATOLL);
+    let ours = labelled_well && meta::label(&slice.metadata, label::MANAGED_BY) == Some(managed_by::ATOLL);
     let content = source.clone().filter(|_| ours).and_then(|source| content(slice, &name, source, edge));
     let body =
         content.map(|slice| SliceBody { of: of.clone(), attached: attached.clone(), slice: Arc::new(slice) });
     Ok(OwnSlice { of, name, source, version, attached, body })
+}
+
+/// The service that a slice of ours without a label may belong to: that of its derived Service, or one of its own name, which
+/// nobody plans, so that it goes.
+fn guess(slice: &EndpointSlice, name: &SliceName) -> Result<ServiceName, BadName> {
+    let derived =
+        meta::label(&slice.metadata, label::SERVICE_NAME).and_then(|name| name.strip_prefix("derived-"));
+    if let Some(derived) = derived.and_then(|name| ServiceName::parse(name).ok()) {
+        return Ok(derived);
+    }
+    let plain = name.as_str().replace('.', "-");
+    let short = plain.get(..plain.len().min(63)).unwrap_or_default();
+    ServiceName::parse(short.trim_end_matches('-'))
 }
 
 /// What a slice of ours holds; none if we would never write that.
@@ -121,16 +143,18 @@ pub(crate) fn write(body: &SliceBody, hub: &str, onto: Option<&Version>) -> Endp
         (label::MANAGED_BY.to_owned(), managed_by::ATOLL.to_owned()),
     ]);
     let mut metadata = meta::write(&body.of.namespace, slice.name.as_str(), labels, onto);
-    metadata.owner_references = match (&body.attached.to, &body.attached.owner) {
-        (Some(name), Some(uid)) => Some(vec![meta::owner(name, uid)]),
-        (Some(_), None) | (None, _) => None,
-    };
+    metadata.owner_references = meta::owners(owner(&body.attached), onto);
     EndpointSlice {
         metadata,
         address_type: slice.family.as_str().to_owned(),
         endpoints: Some(slice.endpoints.iter().map(endpoints::write).collect()),
         ports: Some(slice.ports.iter().map(endpoints::write_port).collect()),
     }
+}
+
+/// The reference to the derived Service.
+fn owner(attached: &Attached) -> Option<OwnerReference> {
+    Some(meta::owner(attached.to.as_ref()?, attached.owner.as_ref()?))
 }
 
 /// The labels by which a slice hangs on its derived Service.
@@ -152,14 +176,49 @@ pub(crate) fn attach(attached: &Attached, onto: &Version) -> serde_json::Value {
     if !attached.headless {
         labels.insert(label::HEADLESS.to_owned(), serde_json::Value::Null);
     }
-    let owners = match (&attached.to, &attached.owner) {
-        (Some(name), Some(uid)) => vec![meta::owner(name, uid)],
-        (Some(_), None) | (None, _) => Vec::new(),
-    };
+    let owners = meta::owners(owner(attached), Some(onto)).unwrap_or_default();
     serde_json::json!({"metadata": {
         "uid": onto.uid.as_str(),
         "resourceVersion": onto.revision.to_string(),
         "labels": labels,
         "ownerReferences": owners,
     }})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_ours(name: &str, labels: &[(&str, &str)]) -> OwnSlice {
+        let mut all = BTreeMap::from([(label::HUB, "hub"), (label::SOURCE_CLUSTER, "a")]);
+        all.extend([(label::MANAGED_BY, managed_by::ATOLL)]);
+        all.extend(labels.iter().copied());
+        let slice = serde_json::json!({
+            "addressType": "IPv4", "endpoints": [],
+            "metadata": {"name": name, "namespace": "shop", "uid": "u", "resourceVersion": "5", "labels": all},
+        });
+        let slice: EndpointSlice = serde_json::from_value(slice).unwrap();
+        let edge = Edge { hub: "hub".into(), interned: Arc::default() };
+        match read(&slice, &edge, &mut Vec::new()) {
+            Ok(Seen::OwnSlice(seen)) => seen,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_slice_with_our_hubs_label_is_ours_whatever_else_it_lacks() {
+        let whole = read_ours("imported-a-web-1", &[(label::MCS_SERVICE_NAME, "web")]);
+        assert!(whole.of.name.as_str() == "web" && whole.body.is_some());
+        let long = format!("imported-a-{}.x", "w".repeat(80));
+        let long_guess = format!("imported-a-{}", "w".repeat(52));
+        for (name, labels, want) in [
+            ("imported-a-web-1", &[(label::SERVICE_NAME, "derived-web")][..], "web"),
+            ("imported-a-web-1", &[(label::MCS_SERVICE_NAME, "no name")], "imported-a-web-1"),
+            (&long, &[], &long_guess),
+        ] {
+            let seen = read_ours(name, labels);
+            assert_eq!(seen.of.name.as_str(), want);
+            assert!(seen.body.is_none(), "it is to be repaired");
+        }
+    }
 }

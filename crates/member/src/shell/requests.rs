@@ -4,6 +4,7 @@ use std::future::Future;
 
 use atoll_api::names::{FIELD_MANAGER, kind};
 use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
+use atoll_engine::names::{Namespace, Uid};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
@@ -16,7 +17,7 @@ use super::failure;
 use crate::Permit;
 use crate::clients::WRITE_DEADLINE;
 use crate::core::event::{Answer, Failure, Request, Seen};
-use crate::core::object::{Target, Version};
+use crate::core::object::{ConditionBody, Target, Version};
 use crate::edge::{self, Edge, Readable};
 
 /// Sends a write, if the hub may write at this moment.
@@ -66,10 +67,11 @@ async fn send(client: &Client, edge: &Edge, request: &Request) -> Result<Answer,
         }
         Request::ExportStatus(key, uid, conditions) => {
             let api: Api<ServiceExport> = Api::namespaced(client.clone(), key.namespace.as_str());
-            let object = edge::export::write_status(key, Some(uid), conditions);
-            let params = PatchParams::apply(FIELD_MANAGER).force();
-            let answer = api.patch_status(key.name.as_str(), &params, &Patch::Apply(object)).await;
-            written(&answer.map_err(|error| failure::of(&error))?, edge)
+            export_status(api, &key.namespace, key.name.as_str(), uid, conditions, edge).await
+        }
+        Request::MisnamedStatus(namespace, name, uid, conditions) => {
+            let api: Api<ServiceExport> = Api::namespaced(client.clone(), namespace.as_str());
+            export_status(api, namespace, name, uid, conditions, edge).await
         }
         Request::Property(name, value, onto) => {
             let api: Api<ClusterProperty> = Api::all(client.clone());
@@ -86,6 +88,20 @@ async fn send(client: &Client, edge: &Edge, request: &Request) -> Result<Answer,
     }
 }
 
+async fn export_status(
+    api: Api<ServiceExport>,
+    namespace: &Namespace,
+    name: &str,
+    uid: &Uid,
+    conditions: &[ConditionBody],
+    edge: &Edge,
+) -> Result<Answer, Failure> {
+    let object = edge::export::write_status(namespace, name, Some(uid), conditions);
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let answer = api.patch_status(name, &params, &Patch::Apply(object)).await;
+    written(&answer.map_err(|error| failure::of(&error))?, edge)
+}
+
 /// A property as we write it.
 pub(crate) fn property(name: &str, value: &str, hub: &str, onto: Option<&Version>) -> serde_json::Value {
     let mut object = json!({
@@ -97,6 +113,10 @@ pub(crate) fn property(name: &str, value: &str, hub: &str, onto: Option<&Version
     if let Some(version) = onto {
         object["metadata"]["uid"] = version.uid.as_str().into();
         object["metadata"]["resourceVersion"] = version.revision.to_string().into();
+        if let Some(others) = &version.others {
+            object["metadata"]["finalizers"] = json!(others.finalizers);
+            object["metadata"]["ownerReferences"] = json!(edge::meta::owners(None, onto));
+        }
     }
     object
 }
@@ -136,9 +156,10 @@ async fn delete(client: &Client, edge: &Edge, target: &Target, version: &Version
         Target::Service(..) => delete_as::<Service>(client, edge, namespace, target, version).await,
         Target::Slice(..) => delete_as::<EndpointSlice>(client, edge, namespace, target, version).await,
         Target::Import(_) => delete_as::<ServiceImport>(client, edge, namespace, target, version).await,
-        Target::ImportStatus(_) | Target::ExportStatus(_) | Target::Property(_) => {
-            Err(Failure::Invalid("it is never deleted".to_owned()))
-        }
+        Target::ImportStatus(_)
+        | Target::ExportStatus(_)
+        | Target::MisnamedStatus(..)
+        | Target::Property(_) => Err(Failure::Invalid("it is never deleted".to_owned())),
     }
 }
 
@@ -182,7 +203,7 @@ pub(crate) fn exactly(uid: &str, revision: &str) -> DeleteParams {
 
 /// Reads an object; none if there is none.
 pub(super) async fn read(client: &Client, edge: &Edge, target: &Target) -> Result<Option<Seen>, Failure> {
-    let namespace = target.service().map(|key| key.namespace.as_str()).unwrap_or_default();
+    let namespace = target.namespace().map(Namespace::as_str).unwrap_or_default();
     let client = client.clone();
     let name = target.name();
     in_time(async {
@@ -192,7 +213,7 @@ pub(super) async fn read(client: &Client, edge: &Edge, target: &Target) -> Resul
             Target::Import(_) | Target::ImportStatus(_) => {
                 get(Api::<DeserializeGuard<ServiceImport>>::namespaced(client, namespace), name, edge).await
             }
-            Target::ExportStatus(_) => {
+            Target::ExportStatus(_) | Target::MisnamedStatus(..) => {
                 get(Api::<DeserializeGuard<ServiceExport>>::namespaced(client, namespace), name, edge).await
             }
             Target::Property(_) => get(Api::<ClusterProperty>::all(client), name, edge).await,

@@ -30,6 +30,7 @@ pub(crate) struct Said {
     pub(crate) wrote: Vec<(ClusterId, Written)>,
     pub(crate) problems: Vec<(ClusterId, Problem)>,
     pub(crate) exported: BTreeSet<String>,
+    pub(crate) nodes: BTreeSet<std::net::IpAddr>,
 }
 
 /// The identity of a member of the lab.
@@ -76,6 +77,9 @@ impl Hub {
                     Report::Change(change) => {
                         if let Change::Export(key, Some(_)) = &change {
                             note(&notes).exported.insert(key.name.to_string());
+                        }
+                        if let Change::Networks(networks) = &change {
+                            note(&notes).nodes.extend(&networks.nodes);
                         }
                         let _ = engine.apply(&id, change);
                         // Nobody has told us everything until all have.

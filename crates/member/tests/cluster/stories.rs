@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
 use atoll_member::{EnterError, enter, leave};
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -22,6 +22,8 @@ pub(crate) fn tests(suite: &mut Suite) {
     suite.test("an_export_appears_elsewhere_and_goes_with_its_export", appears_and_goes);
     suite.test("a_slice_change_costs_one_put_per_importer_and_nothing_else", one_put);
     suite.test("what_somebody_edits_or_deletes_is_repaired", repaired);
+    suite.test("an_export_that_no_service_can_be_called_like_is_told_so", misnamed);
+    suite.test("the_addresses_of_nodes_are_told", nodes);
     suite.test("objects_of_others_are_left_alone", left_alone);
     suite.test("without_a_permit_nothing_is_written", no_permit);
     suite.test("a_restart_changes_nothing_and_leaving_takes_everything", restart_and_leave);
@@ -288,14 +290,22 @@ async fn repaired(lab: &Lab) -> Outcome {
     })
     .await?;
 
+    let unlabelled = json!({"metadata": {"labels": {"multicluster.kubernetes.io/service-name": null}}});
+    b.api::<EndpointSlice>().patch(&name, &PatchParams::default(), &Patch::Merge(unlabelled)).await?;
+    b.addresses("fix", &["10.1.0.1"]).await?;
+
     let imports = b.api::<ServiceImport>();
-    let spoil = json!({"spec": {"ports": []}});
+    let theirs = "example.org/theirs";
+    let spoil = json!({"metadata": {"finalizers": [theirs]}, "spec": {"ports": []}});
     imports.patch("fix", &PatchParams::default(), &Patch::Merge(spoil)).await?;
     until(Deadline::after(PATIENCE, "the import has its port again"), async || {
         let ports = imports.get("fix").await.map(|i| i.spec.ports.len()).unwrap_or_default();
         Ok(if ports == 1 { Ok(()) } else { Err(format!("{ports} ports")) })
     })
     .await?;
+    ensure!(imports.get("fix").await?.finalizers() == [theirs], "somebody's finalizer is gone");
+    let free = json!({"metadata": {"finalizers": null}});
+    imports.patch("fix", &PatchParams::default(), &Patch::Merge(free)).await?;
 
     services.delete("derived-fix", &DeleteParams::default()).await?;
     let old = before.spec.ips.clone();
@@ -311,6 +321,41 @@ async fn repaired(lab: &Lab) -> Outcome {
     b.ready_import("fix").await?;
     a.withdraw("fix").await?;
     b.is_gone("fix").await?;
+    hub.stop().await
+}
+
+async fn misnamed(lab: &Lab) -> Outcome {
+    let (a, _, hub) = two(lab).await?;
+    a.create::<ServiceExport>(json!({
+        "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport", "metadata": {"name": "a.b"},
+    }))
+    .await?;
+    let exports = a.api::<ServiceExport>();
+    until(Deadline::after(PATIENCE, "a.b is told that it is no name of a Service"), async || {
+        let conditions = exports.get("a.b").await.ok().and_then(|e| e.status).unwrap_or_default().conditions;
+        let told = conditions.iter().any(|c| c.type_ == "Valid" && c.status == "False");
+        Ok(if told { Ok(()) } else { Err(format!("{conditions:?}")) })
+    })
+    .await?;
+    exports.delete("a.b", &DeleteParams::default()).await?;
+    hub.stop().await
+}
+
+async fn nodes(lab: &Lab) -> Outcome {
+    let (a, _, hub) = two(lab).await?;
+    let nodes: Api<Node> = Api::all(a.client.clone());
+    let node = json!({
+        "metadata": {"name": "told"},
+        "status": {"addresses": [{"type": "InternalIP", "address": "192.168.7.7"}, {"type": "Hostname", "address": "told"}]},
+    });
+    nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
+    let address = "192.168.7.7".parse()?;
+    until(Deadline::after(PATIENCE, "the hub knows the node's address"), async || {
+        let told = hub.said().nodes.clone();
+        Ok(if told.contains(&address) { Ok(()) } else { Err(format!("{told:?}")) })
+    })
+    .await?;
+    nodes.delete("told", &DeleteParams::default()).await?;
     hub.stop().await
 }
 

@@ -263,7 +263,7 @@ impl Cluster {
             Request::Attach { onto, .. } | Request::ImportStatus(_, _, onto) | Request::Delete(_, onto) => {
                 Some(onto.clone())
             }
-            Request::ExportStatus(..) => return Err(Failure::NotFound),
+            Request::ExportStatus(..) | Request::MisnamedStatus(..) => return Err(Failure::NotFound),
         };
         match (&onto, &held) {
             (None, Some(_)) => return Err(Failure::AlreadyExists),
@@ -287,7 +287,9 @@ impl Cluster {
         let uid = held
             .as_ref()
             .map_or_else(|| Uid::parse(format!("uid-{revision}")).unwrap(), |held| held.version.uid.clone());
-        let version = Version { uid, revision, deleting: false };
+        // As the API does: a replaced object has what was sent, the status and a patch leave it.
+        let others = onto.as_ref().and_then(|onto| onto.others.clone());
+        let version = Version { uid, revision, deleting: false, others };
         let stored = match (request, held) {
             (Request::ImportStatus(_, body, _), Some(held)) => {
                 Stored { version, status: Some(body.clone()), ..held }
@@ -346,6 +348,7 @@ impl Cluster {
             other @ (Request::Attach { .. }
             | Request::ImportStatus(..)
             | Request::ExportStatus(..)
+            | Request::MisnamedStatus(..)
             | Request::Delete(..)) => panic!("{other:?} is no object"),
         }
     }

@@ -1,12 +1,13 @@
 //! What is told of the cluster itself.
 
 use atoll_engine::facts::NamespaceState;
-use atoll_engine::names::SliceName;
+use atoll_engine::names::{NodeName, SliceName};
+use atoll_engine::network::Networks;
 use atoll_engine::world::Change;
 
-use super::cluster::{Cluster, export, namespace, service, slice, web};
-use crate::core::event::{Event, Gone, Seen, SeenExport};
-use crate::core::object::{Kind, ObjectName, Version};
+use super::cluster::{Cluster, capabilities, export, namespace, service, slice, web};
+use crate::core::event::{Answer, Event, Gone, MisnamedExport, Request, Seen, SeenExport};
+use crate::core::object::{ConditionBody, Kind, ObjectName, Version};
 use crate::report::Report;
 
 fn changes(cluster: &mut Cluster) -> Vec<Change> {
@@ -21,7 +22,7 @@ fn changes(cluster: &mut Cluster) -> Vec<Change> {
 
 fn exported(revision: u64) -> Event {
     let fact = export();
-    let version = Version { uid: fact.uid.clone(), revision, deleting: false };
+    let version = Version { uid: fact.uid.clone(), revision, deleting: false, others: None };
     Event::Seen(Seen::Export(SeenExport { key: web(), version, fact, conditions: Vec::new() }))
 }
 
@@ -48,7 +49,7 @@ fn a_service_and_its_slices_become_facts_when_an_export_appears() {
     cluster.step(exported(51)); // Only its status has changed.
     assert!(changes(&mut cluster).is_empty());
     let object = ObjectName { kind: Kind::Export, namespace: Some(namespace()), name: "web".into() };
-    let version = Version { uid: export().uid, revision: 60, deleting: false };
+    let version = Version { uid: export().uid, revision: 60, deleting: false, others: None };
     cluster.step(Event::Gone(Gone { object, version }));
     assert_eq!(
         changes(&mut cluster),
@@ -106,4 +107,89 @@ fn a_list_older_than_the_answer_to_a_write_takes_nothing_back() {
     cluster.step(exported(55));
     cluster.step(Event::Listed(Kind::Export));
     assert_eq!(changes(&mut cluster), []);
+}
+
+fn node(name: &str, addresses: &[&str]) -> Event {
+    let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    Event::Seen(Seen::Node(NodeName::parse(name).unwrap(), addresses))
+}
+
+fn nodes(addresses: &[&str]) -> Change {
+    let nodes = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    Change::Networks(Networks { nodes, ..Networks::default() })
+}
+
+#[test]
+fn the_addresses_of_nodes_are_told_once_they_are_listed_and_before_the_cluster_counts_as_heard() {
+    let mut cluster = Cluster::new();
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Node) {
+        cluster.list(kind);
+    }
+    cluster.step(Event::Capable(capabilities()));
+    cluster.step(Event::ListStarted(Kind::Node));
+    cluster.step(node("one", &["192.168.0.1", "fd00::1"]));
+    cluster.step(node("two", &["192.168.0.2"]));
+    assert_eq!(changes(&mut cluster), []);
+    cluster.step(Event::Listed(Kind::Node));
+    let all = nodes(&["192.168.0.1", "192.168.0.2", "fd00::1"]);
+    assert_eq!(changes(&mut cluster), [all, Change::Heard(capabilities())]);
+    cluster.step(node("two", &["192.168.0.2"])); // A heartbeat.
+    assert_eq!(changes(&mut cluster), []);
+    cluster.step(node("two", &["192.168.0.3"]));
+    assert_eq!(changes(&mut cluster), [nodes(&["192.168.0.1", "192.168.0.3", "fd00::1"])]);
+    cluster.step(Event::ListStarted(Kind::Node));
+    cluster.step(node("one", &["192.168.0.1", "fd00::1"]));
+    cluster.step(Event::Listed(Kind::Node));
+    assert_eq!(changes(&mut cluster), [nodes(&["192.168.0.1", "fd00::1"])]);
+    let object = ObjectName { kind: Kind::Node, namespace: None, name: "one".into() };
+    let version = Version { uid: export().uid, revision: 60, deleting: false, others: None };
+    cluster.step(Event::Gone(Gone { object, version }));
+    assert_eq!(changes(&mut cluster), [nodes(&[])]);
+}
+
+#[test]
+fn a_member_that_may_not_list_nodes_works_without_them() {
+    let mut cluster = Cluster::new();
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Node) {
+        cluster.list(kind);
+    }
+    cluster.step(Event::Capable(capabilities()));
+    cluster.step(Event::ListStarted(Kind::Node));
+    assert_eq!(changes(&mut cluster), []);
+    cluster.step(Event::Unlisted(Kind::Node));
+    assert_eq!(changes(&mut cluster), [Change::Heard(capabilities())]);
+    cluster.assign();
+    cluster.settle();
+    assert_eq!(cluster.names().len(), 3);
+    cluster.step(Event::ListStarted(Kind::Node)); // It is tried again and again.
+    cluster.fact("a", Change::Export(web(), None));
+    cluster.assign();
+    cluster.settle();
+    assert!(cluster.names().is_empty(), "{:?}", cluster.names());
+}
+
+fn misnamed(revision: u64, conditions: Vec<ConditionBody>) -> Seen {
+    let version = Version { uid: export().uid, revision, deleting: false, others: None };
+    Seen::MisnamedExport(MisnamedExport { namespace: namespace(), name: "a.b".into(), version, conditions })
+}
+
+#[test]
+fn an_export_that_no_service_can_be_called_like_is_told_so_once() {
+    let mut cluster = Cluster::synced();
+    cluster.reports.clear();
+    cluster.step(Event::Seen(misnamed(50, Vec::new())));
+    let (target, request) = cluster.sent.remove(0);
+    let Request::MisnamedStatus(at, name, uid, conditions) = request else { panic!("{request:?}") };
+    assert_eq!((at, &*name, uid), (namespace(), "a.b", export().uid));
+    let said: Vec<_> = conditions.iter().map(|c| (&*c.kind, c.status, c.reason.as_str())).collect();
+    assert_eq!(said, [("Ready", Some(false), "Failed"), ("Valid", Some(false), "NoService")]);
+    assert!(conditions[1].message.contains("a.b"));
+    let seen = || misnamed(51, conditions.clone());
+    cluster.step(Event::Wrote(target, Ok(Answer::Written(Box::new(seen())))));
+    cluster.step(Event::ListStarted(Kind::Export));
+    cluster.step(Event::Seen(seen()));
+    cluster.step(Event::Listed(Kind::Export));
+    cluster.later(60);
+    assert!(cluster.sent.is_empty() && cluster.core.is_idle(), "{:?}", cluster.sent);
+    assert!(changes(&mut cluster).is_empty(), "the hub hears nothing of it");
 }

@@ -116,3 +116,48 @@ fn a_service_that_gets_another_name_stays_until_its_slices_hang_on_the_new_one()
     assert!(moved < place(&format!("delete {SERVICE}")), "{:?}", cluster.log);
     assert_eq!(cluster.names().len(), 3);
 }
+
+#[test]
+fn a_service_deleted_twice_asks_for_its_address_twice() {
+    let mut cluster = Cluster::imported();
+    for _ in 0..2 {
+        cluster.somebody_deletes(SERVICE);
+        for round in 0..=crate::core::outcome::WISHES {
+            let service = |(_, request): &(_, Request)| matches!(request, Request::Service { .. });
+            let at = cluster.sent.iter().position(service).unwrap();
+            let (target, request) = cluster.sent.remove(at);
+            let Request::Service { ips, .. } = &request else { panic!() };
+            assert_eq!(ips.is_empty(), round == crate::core::outcome::WISHES);
+            if ips.is_empty() {
+                cluster.answer(target, &request);
+            } else {
+                cluster.step(Event::Wrote(target, Err(Failure::Invalid("already allocated".to_owned()))));
+                cluster.later(1);
+            }
+        }
+        cluster.settle();
+        assert!(cluster.api.contains_key(SERVICE));
+    }
+}
+
+#[test]
+fn what_others_hang_on_an_object_is_sent_along() {
+    use crate::core::object::Others;
+    let others =
+        std::sync::Arc::new(Others { finalizers: vec!["theirs/one".to_owned()], ..Others::default() });
+    let mut cluster = Cluster::imported();
+    for name in [SERVICE, IMPORT, SLICE] {
+        cluster.somebody_edits(name, true, |stored| {
+            stored.version.others = Some(std::sync::Arc::clone(&others));
+            match &mut stored.said {
+                Request::Service { body, .. } => body.extras = true,
+                Request::Import(body, _) => body.ports.clear(),
+                Request::Slice(body, _) => body.attached.headless = true,
+                other => panic!("{other:?}"),
+            }
+        });
+        cluster.settle();
+        assert_eq!(cluster.log.pop(), Some(format!("update {name}")));
+        assert_eq!(cluster.api[name].version.others.as_ref(), Some(&others), "{name}");
+    }
+}

@@ -4,6 +4,7 @@ use atoll_engine::names::Uid;
 
 use super::cluster::{Cluster, IMPORT, SERVICE, SLICE};
 use crate::core::event::{Event, Failure, Request};
+use crate::core::object::Target;
 
 #[test]
 fn a_service_comes_before_its_slices_and_an_import_costs_four_writes() {
@@ -178,4 +179,95 @@ fn an_event_that_is_older_than_an_answer_is_no_news() {
     cluster.step(Event::Seen(old)); // The watch lags behind.
     assert!(cluster.sent.is_empty() && cluster.reads.is_empty(), "{:?}", cluster.sent);
     assert_eq!(cluster.log, [format!("update {SLICE}")]);
+}
+
+/// Another member's name makes the plain name of a slice ambiguous: it gets another one.
+fn rename_slice(cluster: &mut Cluster) {
+    let _ = cluster.engine.apply(&super::cluster::id("a-web"), atoll_engine::world::Change::Joined);
+    cluster.assign();
+}
+
+#[test]
+fn a_renamed_slice_goes_when_its_successor_is_there() {
+    let mut cluster = Cluster::imported();
+    rename_slice(&mut cluster);
+    let slices = |cluster: &Cluster| {
+        let of_slices = cluster.sent.iter().filter(|(target, _)| matches!(target, Target::Slice(..)));
+        of_slices.map(|(_, request)| request.deletes()).collect::<Vec<_>>()
+    };
+    assert_eq!(slices(&cluster), [false], "{:?}", cluster.sent);
+    let at = cluster.sent.iter().position(|(target, _)| matches!(target, Target::Slice(..))).unwrap();
+    let (target, request) = cluster.sent.remove(at);
+    cluster.step(Event::Wrote(target.clone(), Err(Failure::Unreachable("no".to_owned()))));
+    assert_eq!(slices(&cluster), [false; 0], "it is tried again first");
+    cluster.now.instant = cluster.core.next_wake().unwrap();
+    cluster.step(Event::Tick);
+    assert_eq!(slices(&cluster), [false]);
+    cluster.sent.clear();
+    cluster.answer(target, &request);
+    assert_eq!(slices(&cluster), [true], "{:?}", cluster.sent);
+    cluster.settle();
+    let slices = cluster.names_of(crate::core::object::Kind::Slice);
+    assert!(slices.len() == 1 && slices[0] != SLICE, "{slices:?}");
+}
+
+#[test]
+fn a_slice_does_not_stay_for_a_successor_that_is_refused() {
+    let mut cluster = Cluster::imported();
+    rename_slice(&mut cluster);
+    let at = cluster.sent.iter().position(|(target, _)| matches!(target, Target::Slice(..))).unwrap();
+    let (target, _) = cluster.sent.remove(at);
+    cluster.step(Event::Wrote(target, Err(Failure::Invalid("no".to_owned()))));
+    let deletes = cluster.sent.iter().filter(|(_, request)| request.deletes()).count();
+    assert_eq!(deletes, 1, "its endpoints may be long gone: {:?}", cluster.sent);
+}
+
+#[test]
+fn what_a_service_without_rest_does_later_keeps_no_slice() {
+    let mut cluster = Cluster::imported();
+    rename_slice(&mut cluster);
+    let at = cluster.sent.iter().position(|(target, _)| matches!(target, Target::Slice(..))).unwrap();
+    let (target, request) = cluster.sent.remove(at);
+    cluster.answer(target, &request);
+    cluster.slice_at_source("10.0.0.7");
+    cluster.assign();
+    assert!(cluster.sent.iter().any(|(_, request)| request.deletes()), "{:?}", cluster.sent);
+}
+
+#[test]
+fn an_import_says_why_its_derived_service_is_refused() {
+    let forbidden = || Failure::Forbidden("exceeded quota: services=10".to_owned());
+    for failure in [forbidden(), Failure::Invalid("policy \"exceeded quota\" says no".to_owned())] {
+        let mut cluster = Cluster::synced();
+        cluster.assign();
+        let (target, _) = cluster.sent.remove(0);
+        cluster.step(Event::Wrote(target, Err(failure)));
+        for _ in 0..2 {
+            let (target, request) = cluster.sent.remove(0);
+            cluster.answer(target, &request);
+        }
+        assert_eq!(cluster.log, [format!("create {IMPORT}"), format!("status {IMPORT}")]);
+        let Request::Import(body, _) = &cluster.api[IMPORT].said else { panic!() };
+        assert!(body.ips.is_empty());
+        let ready = cluster.api[IMPORT].status.as_ref().unwrap().conditions[0].clone();
+        assert!(ready.status == Some(false) && ready.message.contains("exceeded quota"), "{ready:?}");
+        assert!(cluster.sent.is_empty(), "{:?}", cluster.sent);
+        cluster.settle(); // Half a minute later it is taken.
+        assert_eq!(cluster.names(), [SLICE, IMPORT, SERVICE]);
+        let Request::Import(body, _) = &cluster.api[IMPORT].said else { panic!() };
+        assert!(!body.ips.is_empty());
+        assert_eq!(cluster.api[IMPORT].status.as_ref().unwrap().conditions[0].status, Some(true));
+    }
+}
+
+#[test]
+fn a_slice_does_not_stay_for_a_successor_that_is_given_up() {
+    for failure in [Failure::NotFound, Failure::NamespaceTerminating] {
+        let mut cluster = Cluster::imported();
+        rename_slice(&mut cluster);
+        let at = cluster.sent.iter().position(|(target, _)| matches!(target, Target::Slice(..))).unwrap();
+        let (target, _) = cluster.sent.remove(at);
+        cluster.step(Event::Wrote(target, Err(failure)));
+        assert!(cluster.sent.iter().any(|(_, request)| request.deletes()), "{:?}", cluster.sent);
+    }
 }
