@@ -149,7 +149,12 @@ impl Steps<'_> {
             return Err(JoinError::OtherClusterset { wished: wished.to_owned(), is: set.to_string() });
         }
 
-        let token = make::rights(admin, NAMESPACE, undo).await?;
+        let identity =
+            Identity { cluster: self.cluster.clone(), hub: hub_uid.clone(), clusterset: Arc::clone(&set) };
+        let clients = Clients::new((*member).clone()).map_err(JoinError::member)?;
+        // Before any right is written: another hub's are under the same names.
+        atoll_member::may_enter(&identity, &clients).await.map_err(JoinError::entering)?;
+        let token = make::rights(admin, NAMESPACE, &hub_uid, undo).await?;
         let entry = Entry {
             cluster: &self.cluster,
             uid: &self.uid,
@@ -160,9 +165,7 @@ impl Steps<'_> {
         };
         entry.try_out(&self.uid).await?;
 
-        let identity = Identity { cluster: self.cluster.clone(), hub: hub_uid, clusterset: Arc::clone(&set) };
-        let clients = Clients::new((*member).clone()).map_err(JoinError::member)?;
-        undo.properties(admin).await.map_err(JoinError::member)?;
+        undo.properties(admin, &hub_uid).await.map_err(JoinError::member)?;
         atoll_member::enter(&identity, &clients).await.map_err(JoinError::entering)?;
         entry.write(hub, undo).await?;
         Ok(set)

@@ -29,7 +29,12 @@ const TEN_YEARS: i64 = 10 * 365 * 24 * 3600;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Makes the hub's rights in the member, and gives the token that goes with them.
-pub(super) async fn rights(member: &Client, namespace: &str, undo: &mut Undo) -> Result<String, JoinError> {
+pub(super) async fn rights(
+    member: &Client,
+    namespace: &str,
+    hub: &str,
+    undo: &mut Undo,
+) -> Result<String, JoinError> {
     let made_namespace = clusterset::ensure_namespace(member, namespace).await.map_err(JoinError::member)?;
     if made_namespace {
         let api: Api<Namespace> = Api::all(member.clone());
@@ -37,8 +42,8 @@ pub(super) async fn rights(member: &Client, namespace: &str, undo: &mut Undo) ->
         undo.made(api, &there);
     }
     let roles: Api<ClusterRole> = Api::all(member.clone());
-    let role = put(&roles, rbac::NAME, rbac::role(), undo).await.map_err(JoinError::member)?;
-    let owner = rbac::owner(&role);
+    let role = put(&roles, rbac::NAME, rbac::role(hub), undo).await.map_err(JoinError::member)?;
+    let owner = rbac::owner(&role, hub);
     for role in rbac::users(&owner) {
         let name = role.metadata.name.clone().unwrap_or_default();
         put(&roles, &name, role, undo).await.map_err(JoinError::member)?;

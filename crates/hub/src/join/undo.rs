@@ -10,6 +10,7 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
+use super::rbac;
 use crate::connect::{code, why};
 
 type Step = Pin<Box<dyn Future<Output = Result<(), kube::Error>> + Send>>;
@@ -39,8 +40,8 @@ impl Undo {
         self.steps.push((what, Box::pin(step)));
     }
 
-    /// Deletes the member's properties, those that are not there yet.
-    pub(super) async fn properties(&mut self, member: &Client) -> Result<(), kube::Error> {
+    /// Deletes the member's properties, those that are not there yet and that this hub then made.
+    pub(super) async fn properties(&mut self, member: &Client, hub: &str) -> Result<(), kube::Error> {
         let api: Api<ClusterProperty> = Api::all(member.clone());
         for name in [property::CLUSTER_ID, property::CLUSTERSET] {
             let there = match api.get_opt(name).await {
@@ -49,9 +50,14 @@ impl Undo {
                 Err(error) => return Err(error),
             };
             if !there {
-                let api = api.clone();
+                let (api, hub) = (api.clone(), hub.to_owned());
                 let step = async move {
-                    match api.delete(name, &DeleteParams::default()).await {
+                    let found = match api.get_opt(name).await? {
+                        Some(found) if rbac::is_of(&found, &hub) => found,
+                        Some(_) | None => return Ok(()),
+                    };
+                    let only = Preconditions { uid: found.uid(), resource_version: None };
+                    match api.delete(name, &DeleteParams::default().preconditions(only)).await {
                         Ok(_) => Ok(()),
                         Err(error) if code(&error) == Some(404) => Ok(()),
                         Err(error) => Err(error),
