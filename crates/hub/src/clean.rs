@@ -31,14 +31,35 @@ pub(crate) async fn clean(hub: Client, identity: Identity, link: Link, permit: P
             Err(problem) => problem,
         };
         tracing::warn!(cluster = %identity.cluster, why = problem, "cannot clean a member that leaves");
-        let why = format!(
-            "leaving, but it can't be cleaned: {problem}; if it is gone for good, use atoll unjoin --force"
-        );
+        let why = stuck(&problem);
         if let Err(error) = health::write(&hub, &identity.cluster, &Health::NotReachable { why }).await {
             tracing::debug!(why = connect::why(&error), "cannot write the member's status");
         }
         tokio::time::sleep(pause).await;
         if forced_out(&hub, &identity.cluster).await {
+            return;
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// What is shown of a member that can't be cleaned.
+pub(crate) fn stuck(problem: &str) -> String {
+    format!("leaving, but it can't be cleaned: {problem}; if it is gone for good, use atoll unjoin --force")
+}
+
+/// Lets a `Cluster` go for as long as that takes; its cluster is not touched.
+pub(crate) async fn let_go(hub: Client, id: &ClusterId, permit: Permit) {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        if permit.holds() {
+            match release(&hub, id).await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(cluster = %id, why = why(&error), "cannot let a member go"),
+            }
+        }
+        tokio::time::sleep(pause).await;
+        if forced_out(&hub, id).await {
             return;
         }
         pause = (pause * 2).min(LONGEST_PAUSE);

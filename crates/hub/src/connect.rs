@@ -121,6 +121,12 @@ pub fn why(error: &kube::Error) -> String {
     }
 }
 
+/// An error and what is behind it, in one line.
+pub(crate) fn with_cause(error: &ConnectError) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
 /// The HTTP code of the answer, if there was one.
 pub(crate) fn code(error: &kube::Error) -> Option<u16> {
     match error {

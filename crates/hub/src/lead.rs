@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use atoll_engine::memory::MemoryUpdate;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
-use atoll_member::{Assignment, Permit, Report};
+use atoll_member::{Assignment, Permit, Problem, Report};
 use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -134,6 +134,8 @@ impl Lead {
             }
             roster::Command::Reset(id) => self.brain.reset(&id),
             roster::Command::Networks(id, networks) => self.brain.declare(&id, networks),
+            roster::Command::Ask(id, link) => self.members.ask(&id, link, self.roster.is_leaving(&id)),
+            roster::Command::Unask(id) => self.members.unask(&id),
             roster::Command::Start(id, link) => {
                 self.members.start(&id, &link);
                 let commands = self.brain.started(&id);
@@ -142,7 +144,13 @@ impl Lead {
             roster::Command::Stop(id) => self.members.stop(&id),
             roster::Command::AddFinalizer(id) => self.members.hold(id),
             roster::Command::Clean(id, link) => self.members.clean(id, link),
-            roster::Command::Blocked(id, why) => self.members.blocked(id, &why),
+            roster::Command::Release(id) => self.members.release(id),
+            roster::Command::Blocked(id, why) => {
+                if self.brain.unasked(&id, now()) {
+                    self.context.pages.metrics.up(&id, false);
+                }
+                self.members.blocked(id, &why);
+            }
             roster::Command::Record(members) => self.members.record(members),
         }
     }
@@ -164,6 +172,9 @@ impl Lead {
             Report::Problem(problem) => {
                 metrics.problem(id);
                 tracing::warn!(cluster = %id, %problem, "a person has to look at this");
+                if let Problem::Forbidden { verb, kind, .. } = problem {
+                    self.members.forbidden(id, (verb, *kind), problem.to_string());
+                }
             }
             Report::Unreachable { why, .. } => tracing::debug!(cluster = %id, why, "unreachable"),
             Report::Alive(_) => metrics.up(id, true),

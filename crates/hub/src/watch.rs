@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
-use atoll_api::names::{finalizer, secret};
+use atoll_api::names::{annotation, finalizer, secret};
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
 use atoll_engine::names::ClusterId;
@@ -137,6 +137,8 @@ fn wanted(cluster: &Cluster, namespace: &str) -> Wanted {
         networks,
         deleted: cluster.metadata.deletion_timestamp.is_some(),
         finalizer: cluster.finalizers().iter().any(|name| name == finalizer::CLUSTER),
+        cleaned: cluster.annotations().contains_key(annotation::CLEANED),
+        created: cluster.creation_timestamp().map_or(i64::MAX, |time| time.0.as_second()),
     }
 }
 
