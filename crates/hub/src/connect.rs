@@ -10,6 +10,12 @@ use serde_json::json;
 
 use crate::roster::Link;
 
+/// How long an API may take to answer. One that accepts a connection and says nothing must not hold us for ever.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long the server keeps a watch, in seconds; and how long a watch may be silent before its connection counts as dead.
+pub(crate) const WATCH: u32 = 50;
+const WATCH_SILENCE: Duration = Duration::from_secs(60);
+
 /// A kubeconfig that leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -73,7 +79,16 @@ pub fn client(config: kube::Config) -> Result<kube::Client, ConnectError> {
 /// kube's own limits are those of a person at a keyboard: up to 1000 s of retries.
 fn bound(config: &mut kube::Config) {
     config.connect_timeout = Some(Duration::from_secs(3));
+    config.read_timeout = Some(ANSWER);
+    config.write_timeout = Some(ANSWER);
+    config.reset_reader_on_write = true; // from the question on, not from the last answer
     config.default_retry = false;
+}
+
+/// The same for watches, which may be silent for long.
+pub(crate) fn patient(mut config: kube::Config) -> kube::Config {
+    config.read_timeout = Some(WATCH_SILENCE);
+    config
 }
 
 /// A `Cluster` or its Secret that no client can be made of.

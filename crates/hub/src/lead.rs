@@ -34,6 +34,8 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) client: Client,
+    /// For watches alone.
+    pub(crate) watches: Client,
     pub(crate) options: Arc<Options>,
     pub(crate) pages: Arc<Pages>,
 }
@@ -54,7 +56,7 @@ pub(crate) async fn lead(
     permit: Permit,
     ends: impl Future<Output = ()>,
 ) -> Result<(), HubError> {
-    let Context { client, options, pages } = &context;
+    let Context { client, watches, options, pages } = &context;
     let namespace = options.namespace.as_str();
     let (memory, versions) = store::load(client, namespace).await?;
     let recorded = clusterset::recorded(client, namespace).await?;
@@ -74,7 +76,7 @@ pub(crate) async fn lead(
     let maps = Api::namespaced(client.clone(), namespace);
     tasks.spawn(store::write_all(maps, permit.clone(), versions, to_write, ended));
     let (seen, mut membership) = unbounded_channel();
-    tasks.spawn(watch::membership(client.clone(), namespace.to_owned(), seen.clone()));
+    tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
     let (reporter, reports) = unbounded_channel();
     let members = Members::new(context.clone(), hub, clusterset, permit, reporter, seen);
     let roster = Roster::remembering(recorded, remembered);
