@@ -36,7 +36,9 @@ impl Failure {
             hint: error.hint(name),
             usage: matches!(
                 error,
-                JoinError::BadName { .. } | JoinError::Connect(ConnectError::Kubeconfig { .. })
+                JoinError::BadName { .. }
+                    | JoinError::BadClusterset { .. }
+                    | JoinError::Connect(ConnectError::Kubeconfig { .. })
             ),
         }
     }

@@ -61,7 +61,7 @@ pub(crate) async fn lead(
     let (memory, versions) = store::load(client, namespace).await?;
     let recorded = clusterset::recorded(client, namespace).await?;
     let hub = clusterset::hub_uid(client, namespace).await?;
-    let clusterset = clusterset::name(client, namespace, &hub, None).await?;
+    let clusterset = clusterset::name(client, namespace, &hub, None).await?.name;
     tracing::info!(services = memory.len(), members = recorded.len(), %clusterset, "leading");
 
     let remembered: BTreeSet<ClusterId> = memory

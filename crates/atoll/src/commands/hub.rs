@@ -7,10 +7,10 @@ use anyhow::Context;
 use atoll_engine::facts::{Liveness, Settings};
 use atoll_hub::Options;
 use clap::{Args, ValueEnum};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{HubApi, duration};
 use crate::logs::{self, Format};
+use crate::signals;
 
 /// Run the hub.
 #[derive(Args)]
@@ -21,7 +21,7 @@ use crate::logs::{self, Format};
 pub(crate) struct Hub {
     #[command(flatten)]
     api: HubApi,
-    /// How long the leader, or a member, may be silent before it counts as lost.
+    /// How long the leader, or a member, may be silent before it counts as lost; 2s to 60m.
     #[arg(long, default_value = "10s", value_parser = duration)]
     lease_time: Duration,
     /// Who this replica is: the same after a restart, different in each replica [default: the host's name].
@@ -77,13 +77,9 @@ impl Hub {
             settings: Settings { liveness, ..Settings::default() },
             ..Options::new(identity)
         };
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        let asked = signals::asked_to_end()?;
         let shutdown = async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            asked.await;
             tracing::info!("stopping");
         };
         Ok(Box::pin(atoll_hub::run(config, options, shutdown)).await?)
