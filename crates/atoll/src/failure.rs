@@ -40,7 +40,9 @@ impl Failure {
             hint: error.hint(name),
             usage: matches!(
                 error,
-                JoinError::BadName { .. } | JoinError::Connect(ConnectError::Kubeconfig { .. })
+                JoinError::BadName { .. }
+                    | JoinError::BadClusterset { .. }
+                    | JoinError::Connect(ConnectError::Kubeconfig { .. })
             ),
         }
     }
@@ -123,11 +125,13 @@ impl Failure {
     fn of_hub(error: &HubError) -> Self {
         let why = match error {
             HubError::Api(error) => Some(connect::why(error)),
-            HubError::Memory(_) | HubError::Listen { .. } | HubError::Twin(_) | HubError::ShortLease(_) => {
-                chain(std::error::Error::source(error))
-            }
+            HubError::Memory(_)
+            | HubError::Listen { .. }
+            | HubError::Twin(_)
+            | HubError::BadLease(_)
+            | HubError::NoIdentity => chain(std::error::Error::source(error)),
         };
-        let usage = matches!(error, HubError::ShortLease(_));
+        let usage = matches!(error, HubError::BadLease(_) | HubError::NoIdentity);
         Self { what: error.to_string(), why, hint: error.hint(), usage }
     }
 }

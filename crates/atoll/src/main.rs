@@ -10,6 +10,8 @@ mod commands;
 mod failure;
 mod logs;
 mod output;
+mod patience;
+mod signals;
 
 use std::process::ExitCode;
 

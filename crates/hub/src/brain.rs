@@ -133,6 +133,16 @@ impl Brain {
         let _ = self.engine.apply(id, Change::Networks(networks));
     }
 
+    /// There is no way to ask it any more: silent from here on, until it is listed anew.
+    /// False if it is no member.
+    pub(crate) fn unasked(&mut self, id: &ClusterId, now: Now) -> bool {
+        let member = self.engine.world().clusters.contains_key(id);
+        if member {
+            self.liveness.unasked(id, now.instant);
+        }
+        member
+    }
+
     /// A member has been started, and knows no plan yet.
     pub(crate) fn started(&mut self, id: &ClusterId) -> Vec<Command> {
         let world = self.engine.world();

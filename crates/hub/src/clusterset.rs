@@ -14,6 +14,8 @@ use crate::connect::code;
 
 /// The `ConfigMap` with the name of the set.
 const CLUSTERSET: &str = "atoll-clusterset";
+/// Longer names serve nobody.
+const LONGEST_NAME: usize = 128;
 /// The `ConfigMap` with the kube-system uid of each member.
 const MEMBERS: &str = "atoll-members";
 
@@ -47,32 +49,59 @@ pub(crate) async fn hub_uid(client: &Client, namespace: &str) -> Result<Arc<str>
     Ok(own.metadata.uid.unwrap_or_default().into())
 }
 
+/// The name of a clusterset, and the `ConfigMap` that says it, if it was made just now.
+pub(crate) struct Named {
+    pub(crate) name: Arc<str>,
+    pub(crate) made: Option<ConfigMap>,
+}
+
+/// Whether a clusterset can be called so: a DNS name, since others make names of it.
+pub(crate) fn is_name(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.chars().all(inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= LONGEST_NAME && text.split('.').all(label)
+}
+
 /// The name of the clusterset. Whoever asks first decides it; `wished` then, else one made of the hub's uid.
 pub(crate) async fn name(
     client: &Client,
     namespace: &str,
     hub: &str,
     wished: Option<&str>,
-) -> Result<Arc<str>, kube::Error> {
+) -> Result<Named, kube::Error> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     if let Some(name) = read_name(&api).await? {
-        return Ok(name);
+        return Ok(Named { name, made: None });
     }
     let default = || format!("atoll-{}", hub.get(..8).unwrap_or(hub));
     let name = wished.map_or_else(default, str::to_owned);
     let metadata = ObjectMeta { name: Some(CLUSTERSET.to_owned()), ..ObjectMeta::default() };
     let data = BTreeMap::from([("name".to_owned(), name.clone())]);
-    let made = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
-    match api.create(&PostParams::default(), &made).await {
-        Ok(_) => Ok(name.into()),
-        Err(error) if code(&error) == Some(409) => Ok(read_name(&api).await?.unwrap_or_else(|| name.into())),
+    let map = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
+    match api.create(&PostParams::default(), &map).await {
+        Ok(made) => Ok(Named { name: name.into(), made: Some(made) }),
+        Err(error) if code(&error) == Some(409) => {
+            if let Some(name) = read_name(&api).await? {
+                return Ok(Named { name, made: None });
+            }
+            // It is there and says nothing.
+            let patch = json!({ "data": { "name": name } });
+            api.patch(CLUSTERSET, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+            Ok(Named { name: name.into(), made: None })
+        }
         Err(error) => Err(error),
     }
 }
 
 async fn read_name(api: &Api<ConfigMap>) -> Result<Option<Arc<str>>, kube::Error> {
     let found = api.get_opt(CLUSTERSET).await?;
-    Ok(found.and_then(|map| map.data).and_then(|data| data.get("name").map(|name| name.as_str().into())))
+    let name = found.and_then(|map| map.data).and_then(|mut data| data.remove("name"));
+    Ok(name.filter(|name| !name.is_empty()).map(Into::into))
 }
 
 /// Which cluster was behind each member's name when a leader last looked.
@@ -101,4 +130,20 @@ pub(crate) async fn record(
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": MEMBERS }, "data": data });
     let params = PatchParams::apply(FIELD_MANAGER).force();
     api.patch(MEMBERS, &params, &Patch::Apply(&map)).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clusterset_has_a_dns_name() {
+        for good in ["prod", "atoll-1234abcd", "eu.prod.example"] {
+            assert!(is_name(good), "{good}");
+        }
+        let long = "a".repeat(64);
+        for bad in ["", " ", "Prod", "a b", "-a", "a-", "a..b", ".", &long] {
+            assert!(!is_name(bad), "{bad:?}");
+        }
+    }
 }

@@ -10,6 +10,12 @@ use serde_json::json;
 
 use crate::roster::Link;
 
+/// How long an API may take to answer. One that accepts a connection and says nothing must not hold us for ever.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long the server keeps a watch, in seconds; and how long a watch may be silent before its connection counts as dead.
+pub(crate) const WATCH: u32 = 50;
+const WATCH_SILENCE: Duration = Duration::from_secs(60);
+
 /// A kubeconfig that leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -73,7 +79,44 @@ pub fn client(config: kube::Config) -> Result<kube::Client, ConnectError> {
 /// kube's own limits are those of a person at a keyboard: up to 1000 s of retries.
 fn bound(config: &mut kube::Config) {
     config.connect_timeout = Some(Duration::from_secs(3));
+    config.read_timeout = Some(ANSWER);
+    config.write_timeout = Some(ANSWER);
+    config.reset_reader_on_write = true; // from the question on, not from the last answer
     config.default_retry = false;
+}
+
+/// The same for watches, which may be silent for long.
+pub(crate) fn patient(mut config: kube::Config) -> kube::Config {
+    config.read_timeout = Some(WATCH_SILENCE);
+    config
+}
+
+/// The hub's own API, as a hub uses it.
+#[derive(Clone)]
+pub struct Api {
+    /// For everything that has an answer soon.
+    pub requests: kube::Client,
+    /// For watches, which may be silent for long.
+    pub watches: kube::Client,
+    /// Where it is, for people.
+    pub place: String,
+}
+
+impl Api {
+    /// The API that a kubeconfig leads to.
+    ///
+    /// # Errors
+    /// Where no client can be made.
+    pub fn reached_by(config: kube::Config) -> Result<Self, kube::Error> {
+        let place = config.cluster_url.to_string();
+        let watches = kube::Client::try_from(patient(config.clone()))?;
+        Ok(Self { requests: kube::Client::try_from(config)?, watches, place })
+    }
+
+    /// An API in this process.
+    pub fn within(client: kube::Client) -> Self {
+        Self { requests: client.clone(), watches: client, place: "this process".to_owned() }
+    }
 }
 
 /// A `Cluster` or its Secret that no client can be made of.
@@ -119,6 +162,12 @@ pub fn why(error: &kube::Error) -> String {
             deepest.to_string()
         }
     }
+}
+
+/// An error and what is behind it, in one line.
+pub(crate) fn with_cause(error: &ConnectError) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
 /// The HTTP code of the answer, if there was one.

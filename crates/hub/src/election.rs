@@ -25,6 +25,33 @@ pub(crate) enum Lost {
     Expired,
 }
 
+/// What a candidate sees.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum View<'a> {
+    /// Somebody leads.
+    Held(&'a str),
+    /// The lease can be neither read nor taken.
+    Blind,
+}
+
+/// Says what is wrong when that is news, and once in a while.
+#[derive(Default)]
+struct Complaint {
+    said: Option<(String, Instant)>,
+}
+
+impl Complaint {
+    const AGAIN: Duration = Duration::from_secs(30);
+
+    fn about(&mut self, what: &'static str, error: &SlotError) {
+        let (text, now) = (format!("{what}: {error}"), Instant::now());
+        if self.said.as_ref().is_none_or(|(said, at)| *said != text || now - *at >= Self::AGAIN) {
+            tracing::warn!(lease = slot::LEASE, "{text}");
+            self.said = Some((text, now));
+        }
+    }
+}
+
 /// A candidate for the lead.
 pub(crate) struct Election<S> {
     rules: Rules,
@@ -41,14 +68,16 @@ impl<S: Slot> Election<S> {
         Self { rules, slot, permit: Permit::new(), held: None, deadline: Instant::now() }
     }
 
-    /// Ends when the lead is ours; gives the permit that goes with it. `standby` is told that somebody else leads.
-    pub(crate) async fn acquire(&mut self, mut standby: impl FnMut(&str)) -> Permit {
+    /// Ends when the lead is ours; gives the permit that goes with it. `seen` is told what was seen of the lease.
+    pub(crate) async fn acquire(&mut self, mut seen: impl FnMut(View<'_>)) -> Permit {
         self.permit = Permit::new(); // nobody who has the old one can write by it
+        let mut complaint = Complaint::default();
         loop {
             let read = bounded(self.slot.read(), self.rules.period()).await;
             let pause = match read {
                 Err(error) => {
-                    tracing::warn!(%error, "cannot read the lease");
+                    complaint.about("cannot read the lease", &error);
+                    seen(View::Blind);
                     self.rules.period()
                 }
                 Ok(record) => {
@@ -56,13 +85,18 @@ impl<S: Slot> Election<S> {
                     match self.rules.candidate(record.as_ref(), now.into_std()) {
                         Step::Take => match self.take(record).await {
                             Ok(()) => return self.permit.clone(),
+                            Err(SlotError::Conflict) => {
+                                tracing::debug!("somebody else was faster");
+                                self.rules.period() / 4
+                            }
                             Err(error) => {
-                                tracing::debug!(%error, "somebody else was faster");
+                                complaint.about("cannot take the lease", &error);
+                                seen(View::Blind);
                                 self.rules.period() / 4
                             }
                         },
                         Step::Wait { holder, until } => {
-                            standby(&holder);
+                            seen(View::Held(&holder));
                             let left = until.saturating_duration_since(now.into_std());
                             left.clamp(Duration::from_millis(50), self.rules.period())
                         }

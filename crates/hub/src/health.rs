@@ -1,5 +1,7 @@
 //! Keeps the `Ready` condition of a member true: asks its API, and writes when the answer has changed.
 
+mod lacking;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use tokio::sync::Notify;
 
 use crate::connect::{code, why};
 use crate::roster::NoLink;
+pub(crate) use lacking::Lacking;
 
 /// How often a member is asked when nothing happens.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -64,6 +67,12 @@ impl NoLink {
     /// Why the member is not asked, and what to do.
     pub(crate) fn health(&self) -> Health {
         let why = match self {
+            Self::Twin(other) => {
+                let why = format!(
+                    "refused: this is the same cluster as member {other}, by the uid of its kube-system; delete this Cluster (the member stays), or unjoin {other} first"
+                );
+                return Health::NotReady { why };
+            }
             Self::Pull => "this hub does not serve members in Pull mode".to_owned(),
             Self::NoEndpoint => "spec.apiEndpoint is not set".to_owned(),
             Self::NoSecretRef => "spec.secretRef is not set".to_owned(),
@@ -80,10 +89,21 @@ impl NoLink {
 }
 
 /// Watches one member's health for as long as it is let; `kick` makes it look at once.
-pub(crate) async fn keep(id: ClusterId, hub: Client, member: Client, permit: Permit, kick: Arc<Notify>) {
+pub(crate) async fn keep(
+    id: ClusterId,
+    hub: Client,
+    member: Client,
+    permit: Permit,
+    kick: Arc<Notify>,
+    lacking: Lacking,
+) {
     let mut written: Option<Health> = None;
     loop {
-        let health = ask(&member).await;
+        let mut health = ask(&member).await;
+        if let Health::Ready { .. } = health {
+            lacking.look_again(&member).await;
+            health = lacking.first().map_or(health, |why| Health::NotReady { why });
+        }
         if written.as_ref() != Some(&health) && permit.holds() {
             match write(&hub, &id, &health).await {
                 Ok(()) => written = Some(health),
@@ -189,6 +209,14 @@ mod tests {
         assert_eq!((second[0].status.as_str(), &second[0].last_transition_time), ("False", &at(3)));
         let third = updated(&second, &gone("timeout"), at(4)).unwrap();
         assert_eq!((third[0].message.as_str(), &third[0].last_transition_time), ("timeout", &at(3)));
+    }
+
+    #[test]
+    fn a_twin_is_not_ready_and_says_whose_and_what_to_do() {
+        let twin = NoLink::Twin(ClusterId::parse("paris").unwrap()).health();
+        let ready = updated(&[], &twin, at(1)).unwrap().remove(0);
+        assert_eq!(ready.status, "False");
+        assert!(ready.message.contains("member paris") && ready.message.contains("delete"), "{ready:?}");
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::metrics::Metrics;
 #[repr(u8)]
 pub(crate) enum Stage {
     Starting,
+    /// The lease can be neither read nor taken: nobody knows who leads.
+    Blind,
     /// Somebody else leads: ready to take over.
     Standby,
     /// Leading, but who is a member has not been listed.
@@ -40,7 +42,8 @@ impl Pages {
     }
 
     fn stage(&self) -> Stage {
-        let stages = [Stage::Starting, Stage::Standby, Stage::Leading, Stage::Ready, Stage::Stopping];
+        let stages =
+            [Stage::Starting, Stage::Blind, Stage::Standby, Stage::Leading, Stage::Ready, Stage::Stopping];
         stages[usize::from(self.stage.load(Ordering::Relaxed))]
     }
 
@@ -54,6 +57,9 @@ impl Pages {
                 Stage::Ready => (StatusCode::OK, "ok: leading\n".to_owned()),
                 Stage::Standby => (StatusCode::OK, "ok: standby\n".to_owned()),
                 Stage::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n".to_owned()),
+                Stage::Blind => {
+                    (StatusCode::SERVICE_UNAVAILABLE, "the lease can't be read or taken\n".to_owned())
+                }
                 Stage::Leading => (StatusCode::SERVICE_UNAVAILABLE, "listing the members\n".to_owned()),
                 Stage::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned()),
             },
@@ -99,6 +105,7 @@ mod tests {
         let pages = Pages::default();
         for (stage, want) in [
             (Stage::Starting, 503),
+            (Stage::Blind, 503),
             (Stage::Standby, 200),
             (Stage::Leading, 503),
             (Stage::Ready, 200),

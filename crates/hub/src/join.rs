@@ -56,8 +56,11 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether the name can be a member's; worth asking before anything is connected to.
-    pub fn check_name(&self) -> Result<ClusterId, JoinError> {
+    /// Whether the names can be a member's and a clusterset's; worth asking before anything is connected to.
+    pub fn check_names(&self) -> Result<ClusterId, JoinError> {
+        if let Some(bad) = self.clusterset.as_ref().filter(|name| !clusterset::is_name(name)) {
+            return Err(JoinError::BadClusterset { name: bad.clone() });
+        }
         ClusterId::parse(self.name.as_str()).map_err(|_| JoinError::BadName { name: self.name.clone() })
     }
 }
@@ -88,30 +91,35 @@ pub struct Joined {
     pub tolerated: Option<String>,
 }
 
-/// Joins the cluster behind `member` to the clusterset of the hub's API behind `hub`.
-pub async fn join(hub: Client, member: kube::Config, request: &Request) -> Result<Joined, JoinError> {
-    let cluster = request.check_name()?;
+/// Joins the cluster behind `member` to the clusterset of the hub's API behind `hub`. When `interrupted` ends before it is
+/// done, what was made goes again.
+pub async fn join(
+    hub: Client,
+    member: kube::Config,
+    request: &Request,
+    interrupted: impl Future<Output = ()>,
+) -> Result<Joined, JoinError> {
+    let cluster = request.check_names()?;
     if member.tls_server_name.is_some() && request.api_endpoint.is_none() {
         tracing::warn!(
             "the kubeconfig's tls-server-name is not kept: the certificate has to name the API's address"
         );
     }
     let admin = connect::client(member.clone())?;
-
-    // Look, and touch nothing.
-    access::in_member(&admin, NAMESPACE).await?;
-    access::in_hub(&hub, &request.namespace).await?;
-    let uid =
-        clusterset::cluster_uid(&admin).await.map_err(JoinError::member)?.ok_or(JoinError::NoKubeSystem)?;
-    let (networks, observed) =
-        discover::networks(&admin, &request.declared).await.map_err(JoinError::member)?;
-    let known = members(&hub).await?;
-    let newcomer = Newcomer { name: cluster.clone(), uid: uid.clone(), networks: networks.clone() };
-    let checked = check(&newcomer, &known, request.allow_overlap)?;
+    let mut interrupted = std::pin::pin!(interrupted);
+    let Looked { uid, networks, observed, checked } = tokio::select! {
+        looked = look(&hub, &admin, &cluster, request) => looked?,
+        () = &mut interrupted => return Err(JoinError::Interrupted),
+    };
 
     let mut undo = Undo::default();
+    let interrupt = undo.interrupt();
     let steps = Steps { hub: &hub, admin: &admin, member: &member, request, cluster, uid, observed };
-    match steps.carry_out(&mut undo).await {
+    let done = tokio::select! {
+        done = steps.carry_out(&mut undo) => done,
+        never = interrupt.by(interrupted) => match never {},
+    };
+    match done {
         Ok(clusterset) => Ok(Joined {
             cluster: steps.cluster,
             clusterset: clusterset.to_string(),
@@ -124,6 +132,33 @@ pub async fn join(hub: Client, member: kube::Config, request: &Request) -> Resul
             Err(error)
         }
     }
+}
+
+/// What was seen of both sides.
+struct Looked {
+    uid: String,
+    networks: Networks,
+    observed: Networks,
+    checked: check::Checked,
+}
+
+/// Looks, and touches nothing.
+async fn look(
+    hub: &Client,
+    admin: &Client,
+    cluster: &ClusterId,
+    request: &Request,
+) -> Result<Looked, JoinError> {
+    access::in_member(admin, NAMESPACE).await?;
+    access::in_hub(hub, &request.namespace).await?;
+    let uid =
+        clusterset::cluster_uid(admin).await.map_err(JoinError::member)?.ok_or(JoinError::NoKubeSystem)?;
+    let (networks, observed) =
+        discover::networks(admin, &request.declared).await.map_err(JoinError::member)?;
+    let known = members(hub).await?;
+    let newcomer = Newcomer { name: cluster.clone(), uid: uid.clone(), networks: networks.clone() };
+    let checked = check(&newcomer, &known, request.allow_overlap)?;
+    Ok(Looked { uid, networks, observed, checked })
 }
 
 struct Steps<'a> {
@@ -144,12 +179,22 @@ impl Steps<'_> {
         crd::ensure(hub, &crds::cluster()).await.map_err(JoinError::hub)?;
         let hub_uid = clusterset::hub_uid(hub, namespace).await.map_err(JoinError::hub)?;
         let wished = request.clusterset.as_deref();
-        let set = clusterset::name(hub, namespace, &hub_uid, wished).await.map_err(JoinError::hub)?;
+        undo.go_on()?;
+        let named = clusterset::name(hub, namespace, &hub_uid, wished).await.map_err(JoinError::hub)?;
+        if let Some(map) = &named.made {
+            undo.made(undo::namespaced(hub, namespace), map); // a join that fails decides nothing
+        }
+        let set = named.name;
         if let Some(wished) = wished.filter(|wished| **wished != *set) {
             return Err(JoinError::OtherClusterset { wished: wished.to_owned(), is: set.to_string() });
         }
 
-        let token = make::rights(admin, NAMESPACE, undo).await?;
+        let identity =
+            Identity { cluster: self.cluster.clone(), hub: hub_uid.clone(), clusterset: Arc::clone(&set) };
+        let clients = Clients::new((*member).clone()).map_err(JoinError::member)?;
+        // Before any right is written: another hub's are under the same names.
+        atoll_member::may_enter(&identity, &clients).await.map_err(JoinError::entering)?;
+        let token = make::rights(admin, NAMESPACE, &hub_uid, undo).await?;
         let entry = Entry {
             cluster: &self.cluster,
             uid: &self.uid,
@@ -160,9 +205,8 @@ impl Steps<'_> {
         };
         entry.try_out(&self.uid).await?;
 
-        let identity = Identity { cluster: self.cluster.clone(), hub: hub_uid, clusterset: Arc::clone(&set) };
-        let clients = Clients::new((*member).clone()).map_err(JoinError::member)?;
-        undo.properties(admin).await.map_err(JoinError::member)?;
+        undo.go_on()?;
+        undo.properties(admin, &hub_uid).await.map_err(JoinError::member)?;
         atoll_member::enter(&identity, &clients).await.map_err(JoinError::entering)?;
         entry.write(hub, undo).await?;
         Ok(set)

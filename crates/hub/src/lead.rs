@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use atoll_engine::memory::MemoryUpdate;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
-use atoll_member::{Assignment, Permit, Report};
+use atoll_member::{Assignment, Permit, Problem, Report};
 use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -34,6 +34,8 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) client: Client,
+    /// For watches alone.
+    pub(crate) watches: Client,
     pub(crate) options: Arc<Options>,
     pub(crate) pages: Arc<Pages>,
 }
@@ -54,12 +56,12 @@ pub(crate) async fn lead(
     permit: Permit,
     ends: impl Future<Output = ()>,
 ) -> Result<(), HubError> {
-    let Context { client, options, pages } = &context;
+    let Context { client, watches, options, pages } = &context;
     let namespace = options.namespace.as_str();
     let (memory, versions) = store::load(client, namespace).await?;
     let recorded = clusterset::recorded(client, namespace).await?;
     let hub = clusterset::hub_uid(client, namespace).await?;
-    let clusterset = clusterset::name(client, namespace, &hub, None).await?;
+    let clusterset = clusterset::name(client, namespace, &hub, None).await?.name;
     tracing::info!(services = memory.len(), members = recorded.len(), %clusterset, "leading");
 
     let remembered: BTreeSet<ClusterId> = memory
@@ -74,7 +76,7 @@ pub(crate) async fn lead(
     let maps = Api::namespaced(client.clone(), namespace);
     tasks.spawn(store::write_all(maps, permit.clone(), versions, to_write, ended));
     let (seen, mut membership) = unbounded_channel();
-    tasks.spawn(watch::membership(client.clone(), namespace.to_owned(), seen.clone()));
+    tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
     let (reporter, reports) = unbounded_channel();
     let members = Members::new(context.clone(), hub, clusterset, permit, reporter, seen);
     let roster = Roster::remembering(recorded, remembered);
@@ -134,6 +136,8 @@ impl Lead {
             }
             roster::Command::Reset(id) => self.brain.reset(&id),
             roster::Command::Networks(id, networks) => self.brain.declare(&id, networks),
+            roster::Command::Ask(id, link) => self.members.ask(&id, link, self.roster.is_leaving(&id)),
+            roster::Command::Unask(id) => self.members.unask(&id),
             roster::Command::Start(id, link) => {
                 self.members.start(&id, &link);
                 let commands = self.brain.started(&id);
@@ -142,7 +146,13 @@ impl Lead {
             roster::Command::Stop(id) => self.members.stop(&id),
             roster::Command::AddFinalizer(id) => self.members.hold(id),
             roster::Command::Clean(id, link) => self.members.clean(id, link),
-            roster::Command::Blocked(id, why) => self.members.blocked(id, &why),
+            roster::Command::Release(id) => self.members.release(id),
+            roster::Command::Blocked(id, why) => {
+                if self.brain.unasked(&id, now()) {
+                    self.context.pages.metrics.up(&id, false);
+                }
+                self.members.blocked(id, &why);
+            }
             roster::Command::Record(members) => self.members.record(members),
         }
     }
@@ -164,6 +174,9 @@ impl Lead {
             Report::Problem(problem) => {
                 metrics.problem(id);
                 tracing::warn!(cluster = %id, %problem, "a person has to look at this");
+                if let Problem::Forbidden { verb, kind, .. } = problem {
+                    self.members.forbidden(id, (verb, *kind), problem.to_string());
+                }
             }
             Report::Unreachable { why, .. } => tracing::debug!(cluster = %id, why, "unreachable"),
             Report::Alive(_) => metrics.up(id, true),

@@ -24,6 +24,7 @@ mod crd;
 mod election;
 mod health;
 mod http;
+mod identify;
 pub mod join;
 mod lead;
 mod metrics;

@@ -8,6 +8,11 @@ use atoll_engine::facts::Settings;
 /// The namespace in the hub's API, and in members, where what is ours and belongs to no service lives.
 pub const NAMESPACE: &str = "atoll-system";
 
+/// The shortest lease that can be renewed in time.
+pub const SHORTEST_LEASE: Duration = Duration::from_secs(2);
+/// The longest lease: nobody takes over before it has ended.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
+
 /// How a hub runs.
 #[derive(Debug, Clone)]
 pub struct Options {

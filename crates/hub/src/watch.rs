@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
-use atoll_api::names::{finalizer, secret};
+use atoll_api::names::{annotation, finalizer, secret};
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
 use atoll_engine::names::ClusterId;
@@ -15,17 +15,22 @@ use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::annotations;
 use crate::roster::{Credentials, Event, NoLink, Wanted};
+use crate::{annotations, connect};
 
 /// After a failed watch.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Watches both kinds for as long as somebody listens.
 pub(crate) async fn membership(client: Client, namespace: String, events: UnboundedSender<Event>) {
-    let mut clusters = pin!(watcher(Api::<Cluster>::all(client.clone()), watcher::Config::default()));
-    let mut secrets =
-        pin!(watcher(Api::<Secret>::namespaced(client, &namespace), watcher::Config::default()));
+    let mut clusters = pin!(watcher(
+        Api::<Cluster>::all(client.clone()),
+        watcher::Config::default().timeout(connect::WATCH)
+    ));
+    let mut secrets = pin!(watcher(
+        Api::<Secret>::namespaced(client, &namespace),
+        watcher::Config::default().timeout(connect::WATCH)
+    ));
     let (mut of_clusters, mut of_secrets) = (Listing::default(), Listing::default());
     let mut listed = false;
     while !events.is_closed() {
@@ -137,6 +142,8 @@ fn wanted(cluster: &Cluster, namespace: &str) -> Wanted {
         networks,
         deleted: cluster.metadata.deletion_timestamp.is_some(),
         finalizer: cluster.finalizers().iter().any(|name| name == finalizer::CLUSTER),
+        cleaned: cluster.annotations().contains_key(annotation::CLEANED),
+        created: cluster.creation_timestamp().map_or(i64::MAX, |time| time.0.as_second()),
     }
 }
 

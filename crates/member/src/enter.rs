@@ -77,20 +77,14 @@ fn doing(what: impl Into<String>) -> impl FnOnce(kube::Error) -> EnterError {
 /// Installs the CRDs, unless there are newer ones, and the cluster's properties. Refuses, before anything is written, when
 /// an existing property has another value.
 pub async fn enter(identity: &Identity, clients: &Clients) -> Result<EnterSummary, EnterError> {
+    may_enter(identity, clients).await?;
     let api: Api<CustomResourceDefinition> = Api::all(clients.writes.clone());
     let properties: Api<ClusterProperty> = Api::all(clients.writes.clone());
-    let wanted = [
-        (PropertyName::ClusterId.as_str(), identity.cluster.as_str()),
-        (PropertyName::Clusterset.as_str(), &*identity.clusterset),
-    ];
-    for (name, ours) in wanted {
-        check(&properties, name, ours, &identity.hub).await?;
-    }
     let mut summary = EnterSummary::default();
     for ours in [crds::cluster_property(), crds::service_export(), crds::service_import()] {
         install(&api, ours, &mut summary).await?;
     }
-    for (name, value) in wanted {
+    for (name, value) in wanted(identity) {
         if check(&properties, name, value, &identity.hub).await? {
             continue;
         }
@@ -106,6 +100,22 @@ pub async fn enter(identity: &Identity, clients: &Clients) -> Result<EnterSummar
         }
     }
     Ok(summary)
+}
+
+/// Whether the cluster is nobody else's: no property of another hub, none with another value. Writes nothing.
+pub async fn may_enter(identity: &Identity, clients: &Clients) -> Result<(), EnterError> {
+    let properties: Api<ClusterProperty> = Api::all(clients.writes.clone());
+    for (name, ours) in wanted(identity) {
+        check(&properties, name, ours, &identity.hub).await?;
+    }
+    Ok(())
+}
+
+fn wanted(identity: &Identity) -> [(&'static str, &str); 2] {
+    [
+        (PropertyName::ClusterId.as_str(), identity.cluster.as_str()),
+        (PropertyName::Clusterset.as_str(), &*identity.clusterset),
+    ]
 }
 
 /// Whether the property is there and says what it should.

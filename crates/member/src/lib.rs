@@ -27,7 +27,7 @@ use std::sync::Arc;
 use atoll_engine::names::ClusterId;
 
 pub use clients::Clients;
-pub use enter::{EnterError, EnterSummary, enter};
+pub use enter::{EnterError, EnterSummary, enter, may_enter};
 pub use leave::{LeaveError, LeaveSummary, leave};
 pub use permit::Permit;
 pub use report::{Assignment, Problem, Report, Written};

@@ -20,7 +20,12 @@ pub(crate) fn marks(stale: &BTreeMap<ClusterId, StaleMark>, now: Option<&str>) -
         .iter()
         .filter_map(|(id, mark)| {
             let at = match mark {
-                StaleMark::Since(at) => rfc3339(*at),
+                // A hub that was restarted meanwhile knows of a later silence only: the older mark is the truer one.
+                StaleMark::Since(at) => {
+                    let ours = timestamp(*at);
+                    let before = standing(id).and_then(|text| text.parse::<Timestamp>().ok());
+                    before.map_or(ours, |before| before.min(ours)).to_string()
+                }
                 StaleMark::AsItWas => standing(id)?,
             };
             Some(format!("{id}={at}"))
@@ -56,5 +61,18 @@ mod tests {
         assert_eq!(marks(&stale, Some(before)).as_deref(), Some(want));
         assert_eq!(marks(&stale, Some(want)).as_deref(), Some(want), "writing twice changes nothing");
         assert_eq!(marks(&BTreeMap::new(), Some(before)), None);
+    }
+
+    #[test]
+    fn a_later_silence_does_not_make_an_older_mark_younger() {
+        let paris = ClusterId::parse("paris").unwrap();
+        let stale = BTreeMap::from([(paris, StaleMark::Since(Time(1_767_225_600_000)))]);
+        for (standing, want) in [
+            ("paris=2025-12-31T00:00:00Z", "paris=2025-12-31T00:00:00Z"),
+            ("paris=2026-01-02T00:00:00Z", "paris=2026-01-01T00:00:00Z"),
+            ("paris=long ago", "paris=2026-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(marks(&stale, Some(standing)).as_deref(), Some(want), "{standing}");
+        }
     }
 }

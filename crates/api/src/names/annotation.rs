@@ -19,6 +19,10 @@ pub const LIVENESS: &str = "atoll.dev/liveness";
 /// On a Namespace in the hub: which clusters import its services; one of [`import`]. Users set it; the engine reads it.
 pub const IMPORT: &str = "atoll.dev/import";
 
+/// On a `Cluster` that is being deleted: the member holds nothing of ours any more. The hub writes it before it gives its
+/// rights there back, and reads it when it has to try again.
+pub const CLEANED: &str = "atoll.dev/cleaned";
+
 /// The values of [`LIVENESS`].
 pub mod liveness {
     /// Keep the endpoints and mark them stale.

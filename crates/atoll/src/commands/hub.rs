@@ -12,13 +12,14 @@ use std::time::Duration;
 use anyhow::Context;
 use atoll_engine::facts::{Liveness, Settings};
 use atoll_hub::Options;
+use atoll_hub::connect::Api;
 use clap::{Args, Subcommand, ValueEnum};
-use tokio::signal::unix::{SignalKind, signal};
 
 use embedded::{Embedded, Place};
 
 use crate::cli::{HubApi, duration};
 use crate::logs::{self, Format};
+use crate::signals;
 
 /// Run the hub.
 #[derive(Args)]
@@ -41,7 +42,7 @@ pub(crate) struct Hub {
     /// A further name or address that the hub's own API is reached by, for its certificate.
     #[arg(long, value_name = "NAME")]
     api_name: Vec<String>,
-    /// How long the leader, or a member, may be silent before it counts as lost.
+    /// How long the leader, or a member, may be silent before it counts as lost; 2s to 60m.
     #[arg(long, default_value = "10s", value_parser = duration)]
     lease_time: Duration,
     /// Who this replica is: the same after a restart, different in each replica [default: the host's name].
@@ -104,9 +105,9 @@ impl Hub {
             }
             None => None,
         };
-        let client = match &own {
-            Some(own) => own.client(),
-            None => self.api.client().await?,
+        let api = match &own {
+            Some(own) => Api::within(own.client()),
+            None => Api::reached_by(self.api.config().await?)?,
         };
         let liveness = match self.liveness {
             Lost::Retain => Liveness::Retain,
@@ -119,16 +120,12 @@ impl Hub {
             settings: Settings { liveness, ..Settings::default() },
             ..Options::new(identity)
         };
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        let asked = signals::asked_to_end()?;
         let shutdown = async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            asked.await;
             tracing::info!("stopping");
         };
-        let ended = Box::pin(atoll_hub::run(client, options, shutdown)).await;
+        let ended = Box::pin(atoll_hub::run(api, options, shutdown)).await;
         drop(own);
         Ok(ended?)
     }

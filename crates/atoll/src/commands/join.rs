@@ -8,9 +8,9 @@ use clap::Args;
 
 use crate::cli::HubApi;
 use crate::failure::Failure;
-use crate::logs;
+use crate::{logs, patience, signals};
 
-/// Make a cluster a member of the clusterset. If it can't be finished, what this run made is taken away again.
+/// Make a cluster a member of the clusterset. If it can't be finished, or is interrupted, what this run made is taken away again.
 #[derive(Args)]
 #[command(after_help = "Examples:
   atoll join paris --cluster-kubeconfig paris.yaml
@@ -60,7 +60,12 @@ impl Join {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         logs::talk();
         let name = self.name.clone();
-        let joined = self.join().await.map_err(|error| Failure::join(&name, &error))?;
+        let asked = signals::asked_to_end()?;
+        let joining = patience::saying(
+            "still joining: waiting for the API of the hub or of the member",
+            self.join(asked),
+        );
+        let joined = joining.await.map_err(|error| Failure::join(&name, &error))?;
         if let Some(overlap) = &joined.tolerated {
             eprintln!("warning: {overlap}; traffic to addresses that both have goes astray");
         }
@@ -72,7 +77,10 @@ impl Join {
         Ok(())
     }
 
-    async fn join(self) -> Result<atoll_hub::join::Joined, atoll_hub::join::JoinError> {
+    async fn join(
+        self,
+        interrupted: impl Future<Output = ()>,
+    ) -> Result<atoll_hub::join::Joined, atoll_hub::join::JoinError> {
         let ranges = |list: Vec<Range>| Ranges(list.into_iter().collect());
         let request = Request {
             name: self.name,
@@ -84,11 +92,11 @@ impl Join {
             api_endpoint: self.api_endpoint,
             place: Place { provider: self.provider, region: self.region, zones: self.zones },
         };
-        request.check_name()?;
+        request.check_names()?;
         let member =
             atoll_hub::connect::config(Some(&self.cluster_kubeconfig), self.cluster_context.as_deref());
         let member = member.await?;
         let hub = self.hub.client().await?;
-        atoll_hub::join::join(hub, member, &request).await
+        atoll_hub::join::join(hub, member, &request, interrupted).await
     }
 }

@@ -71,6 +71,38 @@ fn a_name_that_is_no_label_is_refused_before_anything_is_read() {
 }
 
 #[test]
+fn a_clusterset_needs_a_name_that_is_one() {
+    let arguments = ["join", "paris", "--cluster-kubeconfig", "/nonexistent", "--clusterset", ""];
+    let (code, _, talk) = atoll(&arguments);
+    let want = "\
+error: cannot join `paris`: `` cannot be the name of a clusterset
+  why: a name is made of DNS labels (a-z, 0-9 and inner dashes) with dots in between
+  hint: choose another --clusterset, such as `prod`, or leave it out
+";
+    assert_eq!((code, talk.as_str()), (Some(2), want));
+}
+
+#[test]
+fn a_hub_with_an_impossible_lease_or_no_identity_does_not_start() {
+    let kubeconfig = std::env::temp_dir().join(format!("atoll-it-{}.yaml", std::process::id()));
+    let text = r#"{"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}], "users": [],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": ""}}], "current-context": "x"}"#;
+    std::fs::write(&kubeconfig, text).unwrap();
+    let file = kubeconfig.to_str().unwrap();
+    for (flags, says) in [
+        (["--lease-time", "18446744073709551615s"], "is not between 2 s and 3600 s"),
+        (["--lease-time", "1s"], "is not between 2 s and 3600 s"),
+        (["--identity", ""], "the identity is empty"),
+    ] {
+        let hub = [&["hub", "--kubeconfig", file][..], &flags[..]].concat();
+        let (code, _, talk) = atoll(&hub);
+        assert_eq!(code, Some(2), "{flags:?} {talk}");
+        assert!(talk.contains(says) && talk.contains("hint: "), "{talk}");
+    }
+    std::fs::remove_file(&kubeconfig).unwrap();
+}
+
+#[test]
 fn a_kubeconfig_that_is_not_there_is_named() {
     let (code, _, talk) = atoll(&["join", "paris", "--cluster-kubeconfig", "/nonexistent"]);
     assert_eq!(code, Some(2));

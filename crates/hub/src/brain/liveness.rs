@@ -16,6 +16,8 @@ pub(super) struct Liveness {
 struct Silent {
     since: Instant,
     lost: bool,
+    /// Nobody asks it any more: what it said before says nothing of now.
+    unasked: bool,
 }
 
 impl Liveness {
@@ -26,12 +28,20 @@ impl Liveness {
     /// It does not answer; true if that is news.
     pub(super) fn unreachable(&mut self, id: &ClusterId, since: Instant) -> bool {
         let news = !self.silent.contains_key(id);
-        self.silent.entry(id.clone()).or_insert(Silent { since, lost: false });
+        self.silent.entry(id.clone()).or_insert(Silent { since, lost: false, unasked: false });
         news
+    }
+
+    /// It can't be asked any more, until it is forgotten.
+    pub(super) fn unasked(&mut self, id: &ClusterId, since: Instant) {
+        self.silent.entry(id.clone()).or_insert(Silent { since, lost: false, unasked: true }).unasked = true;
     }
 
     /// It answers; says whether that is news, and whether it had been lost.
     pub(super) fn alive(&mut self, id: &ClusterId) -> (bool, bool) {
+        if self.silent.get(id).is_some_and(|silent| silent.unasked) {
+            return (false, false);
+        }
         match self.silent.remove(id) {
             Some(silent) => (true, silent.lost),
             None => (false, false),
@@ -84,6 +94,18 @@ mod tests {
         assert_eq!(liveness.next(), None);
         assert_eq!(liveness.alive(&paris), (true, true));
         assert_eq!(liveness.alive(&paris), (false, false));
+    }
+
+    #[test]
+    fn a_member_that_nobody_asks_is_lost_whatever_it_said_last() {
+        let start = Instant::now();
+        let paris = ClusterId::parse("paris").unwrap();
+        let mut liveness = Liveness::new(Duration::from_secs(10));
+        liveness.unasked(&paris, start);
+        assert_eq!(liveness.alive(&paris), (false, false), "from before its task had stopped");
+        assert_eq!(liveness.due(start + Duration::from_secs(10)), [(paris.clone(), start)]);
+        liveness.forget(&paris);
+        assert_eq!(liveness.next(), None);
     }
 
     #[test]

@@ -282,6 +282,23 @@ fn a_lost_member_is_marked_and_comes_back() {
 }
 
 #[test]
+fn a_member_without_credentials_is_lost_after_a_lease_and_back_when_it_is_listed_anew() {
+    let mut hub = Hub::serving();
+    let now = hub.at(1000);
+    assert!(hub.brain.unasked(&id("paris"), now));
+    assert!(!hub.brain.unasked(&id("nobody"), now));
+    hub.tell("paris", Report::Alive(now.instant), 1001);
+    let now = hub.at(11_000);
+    assert_eq!(hub.brain.due(now), [id("paris")]);
+    let contact = hub.brain.engine.world().clusters[&id("paris")].contact;
+    assert_eq!(contact, Contact::Lost { since: Time(1_001_000) });
+    assert!(!hub.settle(11_000).is_empty(), "its endpoints are marked");
+    hub.brain.reset(&id("paris"));
+    let now = hub.at(60_000);
+    assert_eq!(hub.brain.due(now), []);
+}
+
+#[test]
 fn a_member_can_not_widen_its_own_networks_nor_speak_of_membership() {
     let mut hub = Hub::serving();
     let range = |base: &str| Cidr::new(base.parse().unwrap(), 16).unwrap();

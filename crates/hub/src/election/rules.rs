@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Lost;
 use super::slot::Record;
+use crate::options::LONGEST_LEASE;
 
 /// What a candidate does.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +53,8 @@ impl Rules {
             self.seen = Some((record.version.clone(), now));
         }
         let since = self.seen.as_ref().map_or(now, |(_, since)| *since);
-        let until = since + record.duration;
+        // Whatever somebody wrote there: no hub leads for longer without a sign.
+        let until = since + record.duration.min(LONGEST_LEASE);
         if now >= until { Step::Take } else { Step::Wait { holder, until } }
     }
 
@@ -74,7 +76,8 @@ impl Rules {
             holder: Some(self.identity.clone()),
             incarnation: Some(self.incarnation.clone()),
             duration: self.duration,
-            transitions: over.map_or(0, |old| if same { old.transitions } else { old.transitions + 1 }),
+            transitions: over
+                .map_or(0, |old| if same { old.transitions } else { old.transitions.saturating_add(1) }),
             version: over.map(|old| old.version.clone()).unwrap_or_default(),
         }
     }
@@ -120,6 +123,19 @@ mod tests {
         assert_eq!(rules.candidate(Some(&record("you", "1")), at(9)), wait(at(10)));
         assert_eq!(rules.candidate(Some(&record("you", "2")), at(9)), wait(at(19)), "renewed");
         assert_eq!(rules.candidate(Some(&record("you", "2")), at(19)), Step::Take);
+    }
+
+    #[test]
+    fn a_lease_of_years_is_not_waited_for() {
+        let (mut rules, start) = (rules(), Instant::now());
+        for seconds in [u64::from(u32::MAX), u64::MAX] {
+            let absurd = Record { duration: Duration::from_secs(seconds), ..record("you", "1") };
+            let until = start + LONGEST_LEASE;
+            assert_eq!(rules.candidate(Some(&absurd), start), Step::Wait { holder: "you".to_owned(), until });
+            assert_eq!(rules.candidate(Some(&absurd), until), Step::Take);
+        }
+        let worn = Record { transitions: i32::MAX, ..record("you", "1") };
+        assert_eq!(rules.ours(Some(&worn)).transitions, i32::MAX);
     }
 
     #[test]

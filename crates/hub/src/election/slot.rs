@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
+use crate::clusterset;
 use crate::connect::{code, why};
 
 /// The name of the Lease.
@@ -49,32 +50,54 @@ pub(crate) trait Slot {
 }
 
 /// A Lease in a Kubernetes API.
-pub(crate) struct InApi(Api<Lease>);
+pub(crate) struct InApi {
+    client: Client,
+    namespace: String,
+    api: Api<Lease>,
+}
 
 impl InApi {
     pub(crate) fn new(client: Client, namespace: &str) -> Self {
-        Self(Api::namespaced(client, namespace))
+        let api = Api::namespaced(client.clone(), namespace);
+        Self { client, namespace: namespace.to_owned(), api }
     }
 }
 
 impl Slot for InApi {
     async fn read(&self) -> Result<Option<Record>, SlotError> {
-        self.0.get_opt(LEASE).await.map(|lease| lease.as_ref().map(record)).map_err(failed)
+        self.api.get_opt(LEASE).await.map(|lease| lease.as_ref().map(record)).map_err(failed)
     }
 
     async fn write(&self, wanted: &Record) -> Result<Record, SlotError> {
         let lease = lease(wanted);
-        let written = if wanted.version.is_empty() {
-            self.0.create(&PostParams::default(), &lease).await
+        let params = PostParams::default();
+        let new = wanted.version.is_empty();
+        let written = if new {
+            self.api.create(&params, &lease).await
         } else {
-            self.0.replace(LEASE, &PostParams::default(), &lease).await
+            self.api.replace(LEASE, &params, &lease).await
         };
-        match written {
-            Ok(lease) => Ok(record(&lease)),
-            // Deleted under us: the next write makes it anew.
-            Err(error) if matches!(code(&error), Some(404 | 409)) => Err(SlotError::Conflict),
-            Err(error) => Err(failed(error)),
-        }
+        let written = match written {
+            // Nothing can be made in a namespace that is gone.
+            Err(error) if new && code(&error) == Some(404) => {
+                tracing::warn!(namespace = self.namespace, "the hub's namespace is gone; it is made anew");
+                clusterset::ensure_namespace(&self.client, &self.namespace).await.map_err(failed)?;
+                self.api.create(&params, &lease).await.map_err(|error| match code(&error) {
+                    Some(404) => failed(error),
+                    _ => sorted(error),
+                })
+            }
+            other => other.map_err(sorted),
+        };
+        written.map(|lease| record(&lease))
+    }
+}
+
+fn sorted(error: kube::Error) -> SlotError {
+    match code(&error) {
+        // Deleted under us: the next write makes it anew.
+        Some(404 | 409) => SlotError::Conflict,
+        _ => failed(error),
     }
 }
 

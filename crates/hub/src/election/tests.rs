@@ -138,3 +138,49 @@ async fn a_released_lease_is_free() {
     second.acquire(|_| {}).await;
     assert_eq!(Instant::now(), start);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_sees_no_lease_says_so_and_takes_it_when_it_can() {
+    let slot = InMemory::default();
+    slot.down(true);
+    let mut candidate = election(&slot, "first", "1");
+    let mut blind = 0;
+    let seen = |view: View<'_>| {
+        assert_eq!(view, View::Blind);
+        blind += 1;
+        if blind == 3 {
+            slot.down(false);
+        }
+    };
+    candidate.acquire(seen).await;
+    assert_eq!((blind, slot.holder().as_deref()), (3, Some("first")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_can_be_read_but_not_taken_is_no_standby() {
+    let slot = Refusing(InMemory::default(), Mutex::new(2));
+    let rules = Rules::new("first".to_owned(), "1".to_owned(), LEASE);
+    let mut candidate = Election { rules, slot, permit: Permit::new(), held: None, deadline: Instant::now() };
+    let mut views = Vec::new();
+    candidate.acquire(|view| views.push(view == View::Blind)).await;
+    assert_eq!(views, [true, true]);
+}
+
+/// Refuses the first writes, as an API does whose namespace is being deleted.
+struct Refusing(InMemory, Mutex<u8>);
+
+impl Slot for Refusing {
+    async fn read(&self) -> Result<Option<Record>, SlotError> {
+        self.0.read().await
+    }
+    async fn write(&self, record: &Record) -> Result<Record, SlotError> {
+        {
+            let mut left = self.1.lock().unwrap();
+            if *left > 0 {
+                *left -= 1;
+                return Err(SlotError::Api("the namespace is being terminated (403)".to_owned()));
+            }
+        }
+        self.0.write(record).await
+    }
+}

@@ -1,5 +1,6 @@
 //! May the user do what a join needs? Asked before anything is made.
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -11,22 +12,40 @@ use super::JoinError;
 /// A verb, a group and a resource; the last says whether it is in our namespace.
 type Need = (&'static str, &'static str, &'static str, bool);
 
+/// How many questions are under way at once.
+const AT_ONCE: usize = 8;
 const RBAC: &str = "rbac.authorization.k8s.io";
+/// What is applied needs `patch`, and `create` where it is absent.
 const IN_MEMBER: &[Need] = &[
     ("get", "", "namespaces", false),
     ("create", "", "namespaces", false),
+    ("get", "", "serviceaccounts", true),
     ("create", "", "serviceaccounts", true),
-    ("create", "", "secrets", true),
+    ("patch", "", "serviceaccounts", true),
     ("get", "", "secrets", true),
+    ("create", "", "secrets", true),
+    ("patch", "", "secrets", true),
+    ("get", RBAC, "clusterroles", false),
     ("create", RBAC, "clusterroles", false),
+    ("patch", RBAC, "clusterroles", false),
+    ("get", RBAC, "clusterrolebindings", false),
     ("create", RBAC, "clusterrolebindings", false),
+    ("patch", RBAC, "clusterrolebindings", false),
+    ("get", "apiextensions.k8s.io", "customresourcedefinitions", false),
     ("create", "apiextensions.k8s.io", "customresourcedefinitions", false),
+    ("get", "about.k8s.io", "clusterproperties", false),
     ("create", "about.k8s.io", "clusterproperties", false),
 ];
 const IN_HUB: &[Need] = &[
+    ("get", "", "secrets", true),
     ("create", "", "secrets", true),
+    ("patch", "", "secrets", true),
+    ("get", "", "configmaps", true),
     ("create", "", "configmaps", true),
+    ("list", "cluster.karmada.io", "clusters", false),
+    ("get", "cluster.karmada.io", "clusters", false),
     ("create", "cluster.karmada.io", "clusters", false),
+    ("patch", "cluster.karmada.io", "clusters", false),
 ];
 
 pub(super) async fn in_member(client: &Client, namespace: &str) -> Result<(), JoinError> {
@@ -41,8 +60,8 @@ pub(super) async fn in_hub(client: &Client, namespace: &str) -> Result<(), JoinE
 
 async fn missing(client: &Client, namespace: &str, needs: &[Need]) -> Result<Vec<String>, kube::Error> {
     let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let mut missing = Vec::new();
-    for (verb, group, resource, namespaced) in needs {
+    let answers = needs.iter().map(async |need| {
+        let (verb, group, resource, namespaced) = need;
         let attributes = ResourceAttributes {
             verb: Some((*verb).to_owned()),
             group: Some((*group).to_owned()),
@@ -56,9 +75,9 @@ async fn missing(client: &Client, namespace: &str, needs: &[Need]) -> Result<Vec
         };
         let question = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
         let answer = api.create(&PostParams::default(), &question).await?;
-        if !answer.status.is_some_and(|status| status.allowed) {
-            missing.push(format!("{verb} {resource}"));
-        }
-    }
-    Ok(missing)
+        let allowed = answer.status.is_some_and(|status| status.allowed);
+        Ok::<_, kube::Error>((!allowed).then(|| format!("{verb} {resource}")))
+    });
+    let missing: Vec<Option<String>> = stream::iter(answers).buffered(AT_ONCE).try_collect().await?;
+    Ok(missing.into_iter().flatten().collect())
 }

@@ -14,6 +14,15 @@ pub enum JoinError {
         /// What was given.
         name: String,
     },
+    /// The name is no name for a clusterset.
+    #[error("`{name}` cannot be the name of a clusterset")]
+    BadClusterset {
+        /// What was given.
+        name: String,
+    },
+    /// Somebody asked to stop.
+    #[error("interrupted before it was done")]
+    Interrupted,
     /// It may not.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -95,6 +104,13 @@ impl JoinError {
             Self::BadName { .. } => {
                 Some("a name is a DNS label (a-z, 0-9 and inner dashes) of at most 48 characters".to_owned())
             }
+            Self::BadClusterset { .. } => Some(
+                "a name is made of DNS labels (a-z, 0-9 and inner dashes) with dots in between".to_owned(),
+            ),
+            Self::Interrupted => Some(
+                "a signal came; what this run had made is gone again, unless a line above says otherwise"
+                    .to_owned(),
+            ),
             Self::Refused(Refusal::NameTaken { theirs, ours }) => {
                 Some(format!("the member has kube-system UID {theirs}, this kubeconfig leads to {ours}"))
             }
@@ -105,7 +121,12 @@ impl JoinError {
             Self::Member(error) | Self::Hub(error) => Some(why(error)),
             Self::Forbidden { missing, .. } => Some(format!("missing: {}", missing.join(", "))),
             Self::NotUsable { why, .. } => Some(why.clone()),
-            Self::Enter(error) => Some(error.to_string()),
+            Self::Enter(error) => Some(match &**error {
+                EnterError::Api { error: said, .. } => format!("{error}: {}", why(said)),
+                EnterError::OtherProperty { .. }
+                | EnterError::OtherHub { .. }
+                | EnterError::NotServed { .. } => error.to_string(),
+            }),
             Self::Connect(error) => std::error::Error::source(error).map(ToString::to_string),
             Self::Refused(Refusal::StillLeaving)
             | Self::Unauthorized { .. }
@@ -143,7 +164,35 @@ impl JoinError {
             Self::NotUsable { .. } => {
                 "if the hub reaches the member under another address, say it with --api-endpoint".to_owned()
             }
-            Self::Enter(_) => "a property of another clusterset has to be removed by whoever set it".to_owned(),
+            Self::BadClusterset { .. } => "choose another --clusterset, such as `prod`, or leave it out".to_owned(),
+            Self::Interrupted => "run the same command again to join".to_owned(),
+            Self::Enter(error) => match &**error {
+                EnterError::OtherProperty { .. } | EnterError::OtherHub { .. } => {
+                    "the cluster belongs to somebody else: unjoin it there first, or have whoever made the ClusterProperty remove it".to_owned()
+                }
+                EnterError::NotServed { crd } => {
+                    format!("look at the conditions of that CRD in the member: `kubectl get crd {crd} -o yaml`")
+                }
+                EnterError::Api { .. } => {
+                    "check that the user of --cluster-kubeconfig is an administrator, and that the API can be reached from here".to_owned()
+                }
+            },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_could_not_be_prepared_says_what_the_api_said_and_what_fits_it() {
+        let said = kube::Error::Api(kube::core::Status::failure("crds are off limits", "Forbidden").boxed());
+        let refused = EnterError::Api { doing: "install x".to_owned(), error: Box::new(said) };
+        let refused = JoinError::entering(refused);
+        assert!(refused.why().unwrap().contains("crds are off limits"), "{:?}", refused.why());
+        assert!(!refused.hint("paris").unwrap().contains("ClusterProperty"));
+        let theirs = EnterError::OtherHub { name: "clusterset.k8s.io", hub: "h2".to_owned() };
+        assert!(JoinError::entering(theirs).hint("paris").unwrap().contains("ClusterProperty"));
     }
 }

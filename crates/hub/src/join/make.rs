@@ -29,7 +29,12 @@ const TEN_YEARS: i64 = 10 * 365 * 24 * 3600;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Makes the hub's rights in the member, and gives the token that goes with them.
-pub(super) async fn rights(member: &Client, namespace: &str, undo: &mut Undo) -> Result<String, JoinError> {
+pub(super) async fn rights(
+    member: &Client,
+    namespace: &str,
+    hub: &str,
+    undo: &mut Undo,
+) -> Result<String, JoinError> {
     let made_namespace = clusterset::ensure_namespace(member, namespace).await.map_err(JoinError::member)?;
     if made_namespace {
         let api: Api<Namespace> = Api::all(member.clone());
@@ -37,29 +42,35 @@ pub(super) async fn rights(member: &Client, namespace: &str, undo: &mut Undo) ->
         undo.made(api, &there);
     }
     let roles: Api<ClusterRole> = Api::all(member.clone());
-    let role = put(&roles, rbac::NAME, rbac::role(), undo).await.map_err(JoinError::member)?;
-    let owner = rbac::owner(&role);
+    undo.go_on()?;
+    let role = put(&roles, rbac::NAME, rbac::role(hub), undo).await.map_err(JoinError::member)?;
+    let owner = rbac::owner(&role, hub);
     for role in rbac::users(&owner) {
         let name = role.metadata.name.clone().unwrap_or_default();
+        undo.go_on()?;
         put(&roles, &name, role, undo).await.map_err(JoinError::member)?;
     }
     let accounts: Api<ServiceAccount> = namespaced(member, namespace);
+    undo.go_on()?;
     put(&accounts, rbac::NAME, rbac::account(namespace, &owner), undo).await.map_err(JoinError::member)?;
     let bindings: Api<ClusterRoleBinding> = Api::all(member.clone());
+    undo.go_on()?;
     put(&bindings, rbac::NAME, rbac::binding(namespace, &owner), undo).await.map_err(JoinError::member)?;
     let secrets: Api<Secret> = namespaced(member, namespace);
+    undo.go_on()?;
     put(&secrets, rbac::TOKEN, rbac::token(namespace, &owner), undo).await.map_err(JoinError::member)?;
 
-    match filled(&secrets).await? {
+    match filled(&secrets, undo).await? {
         Some(token) => Ok(token),
         None => requested(&accounts).await,
     }
 }
 
 /// The token that the member's controller has put into the Secret.
-async fn filled(secrets: &Api<Secret>) -> Result<Option<String>, JoinError> {
+async fn filled(secrets: &Api<Secret>, undo: &Undo) -> Result<Option<String>, JoinError> {
     let start = tokio::time::Instant::now();
     while start.elapsed() < TOKEN_WITHIN {
+        undo.go_on()?;
         let secret = secrets.get(rbac::TOKEN).await.map_err(JoinError::member)?;
         let token = secret.data.and_then(|mut data| data.remove("token"));
         if let Some(token) = token.and_then(|token| String::from_utf8(token.0).ok()) {
@@ -162,8 +173,10 @@ impl Entry<'_> {
     /// Writes the Secret, then the `Cluster`: a hub that sees the second finds the first.
     pub(super) async fn write(&self, hub: &Client, undo: &mut Undo) -> Result<(), JoinError> {
         let secrets: Api<Secret> = namespaced(hub, &self.request.namespace);
+        undo.go_on()?;
         put(&secrets, self.cluster.as_str(), self.secret(), undo).await.map_err(JoinError::hub)?;
         let clusters: Api<Cluster> = Api::all(hub.clone());
+        undo.go_on()?;
         put(&clusters, self.cluster.as_str(), self.object(), undo).await.map_err(JoinError::hub)?;
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use atoll_api::crds;
 use atoll_api::names::kind::{about, mcs};
+use atoll_api::names::label;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -24,11 +25,11 @@ const READ: &[&str] = &["get", "list", "watch"];
 const OWN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
 /// What the hub may do in a member.
-pub(crate) fn role() -> ClusterRole {
+pub(crate) fn role(hub: &str) -> ClusterRole {
     let crds: Vec<String> = crds::all().iter().map(ResourceExt::name_any).collect();
     let crds: Vec<&str> = crds.iter().map(String::as_str).collect();
     ClusterRole {
-        metadata: named(NAME),
+        metadata: named(NAME, hub),
         rules: Some(vec![
             // Facts.
             rule("", &["namespaces", "nodes"], READ),
@@ -56,18 +57,18 @@ pub(crate) fn role() -> ClusterRole {
 }
 
 /// What users get: with `edit` they may export, with `view` they may look. Only the hub writes a ServiceImport.
-pub(crate) fn users(owner: &OwnerReference) -> [ClusterRole; 2] {
+pub(crate) fn users(owner: &Owner) -> [ClusterRole; 2] {
     let write = rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS], OWN);
     let read = rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS, mcs::SERVICE_IMPORTS], READ);
     [aggregated(EDIT, &["edit", "admin"], write, owner), aggregated(VIEW, &["view"], read, owner)]
 }
 
-pub(crate) fn account(namespace: &str, owner: &OwnerReference) -> ServiceAccount {
+pub(crate) fn account(namespace: &str, owner: &Owner) -> ServiceAccount {
     let metadata = ObjectMeta { namespace: Some(namespace.to_owned()), ..owned(NAME, owner) };
     ServiceAccount { metadata, ..ServiceAccount::default() }
 }
 
-pub(crate) fn binding(namespace: &str, owner: &OwnerReference) -> ClusterRoleBinding {
+pub(crate) fn binding(namespace: &str, owner: &Owner) -> ClusterRoleBinding {
     ClusterRoleBinding {
         metadata: owned(NAME, owner),
         role_ref: RoleRef {
@@ -85,7 +86,7 @@ pub(crate) fn binding(namespace: &str, owner: &OwnerReference) -> ClusterRoleBin
 }
 
 /// The Secret that the member fills with a token.
-pub(crate) fn token(namespace: &str, owner: &OwnerReference) -> Secret {
+pub(crate) fn token(namespace: &str, owner: &Owner) -> Secret {
     let for_account = ("kubernetes.io/service-account.name".to_owned(), NAME.to_owned());
     Secret {
         metadata: ObjectMeta {
@@ -99,29 +100,41 @@ pub(crate) fn token(namespace: &str, owner: &OwnerReference) -> Secret {
 }
 
 /// The role as the owner of all the rest: whoever deletes it deletes everything.
-pub(crate) fn owner(role: &ClusterRole) -> OwnerReference {
-    OwnerReference {
+pub(crate) struct Owner {
+    hub: String,
+    role: OwnerReference,
+}
+
+pub(crate) fn owner(role: &ClusterRole, hub: &str) -> Owner {
+    let role = OwnerReference {
         api_version: "rbac.authorization.k8s.io/v1".to_owned(),
         kind: "ClusterRole".to_owned(),
         name: role.name_any(),
         uid: role.uid().unwrap_or_default(),
         ..OwnerReference::default()
-    }
+    };
+    Owner { hub: hub.to_owned(), role }
 }
 
-fn aggregated(name: &str, to: &[&str], rule: PolicyRule, owner: &OwnerReference) -> ClusterRole {
+/// Whether a hub of this uid made it: the names are the same for all hubs.
+pub(crate) fn is_of(object: &impl ResourceExt, hub: &str) -> bool {
+    object.labels().get(label::HUB).is_some_and(|of| of == hub)
+}
+
+fn aggregated(name: &str, to: &[&str], rule: PolicyRule, owner: &Owner) -> ClusterRole {
     let label = |role: &&str| (format!("rbac.authorization.k8s.io/aggregate-to-{role}"), "true".to_owned());
     let mut metadata = owned(name, owner);
-    metadata.labels = Some(to.iter().map(label).collect());
+    metadata.labels.get_or_insert_default().extend(to.iter().map(label));
     ClusterRole { metadata, rules: Some(vec![rule]), ..ClusterRole::default() }
 }
 
-fn named(name: &str) -> ObjectMeta {
-    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+fn named(name: &str, hub: &str) -> ObjectMeta {
+    let labels = BTreeMap::from([(label::HUB.to_owned(), hub.to_owned())]);
+    ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() }
 }
 
-fn owned(name: &str, owner: &OwnerReference) -> ObjectMeta {
-    ObjectMeta { owner_references: Some(vec![owner.clone()]), ..named(name) }
+fn owned(name: &str, owner: &Owner) -> ObjectMeta {
+    ObjectMeta { owner_references: Some(vec![owner.role.clone()]), ..named(name, &owner.hub) }
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
@@ -145,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_hub_gets_no_wildcards_no_secrets_and_no_way_to_more_rights() {
-        for rule in role().rules.unwrap() {
+        for rule in role("h").rules.unwrap() {
             let words = rule
                 .verbs
                 .iter()
@@ -166,12 +179,26 @@ mod tests {
 
     #[test]
     fn users_may_export_and_never_write_an_import() {
-        for role in users(&OwnerReference::default()) {
+        for role in users(&owner(&role("h"), "h")) {
             for rule in role.rules.unwrap() {
                 let imports =
                     rule.resources.iter().flatten().any(|resource| resource.starts_with("serviceimports"));
                 assert!(!imports || rule.verbs == READ, "{rule:?}");
             }
         }
+    }
+
+    #[test]
+    fn everything_says_whose_it_is() {
+        let role = role("h1");
+        let owner = owner(&role, "h1");
+        let [edit, view] = users(&owner);
+        assert!(is_of(&account("n", &owner), "h1"));
+        assert!(is_of(&binding("n", &owner), "h1"));
+        assert!(is_of(&token("n", &owner), "h1"));
+        for role in [role, edit, view] {
+            assert!(is_of(&role, "h1") && !is_of(&role, "h2"), "{role:?}");
+        }
+        assert!(!is_of(&ClusterRole::default(), "h1"), "what nobody marked is nobody's");
     }
 }

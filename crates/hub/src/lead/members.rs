@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_engine::names::ClusterId;
+use atoll_member::report::Kind;
 use atoll_member::{Assignment, Clients, Handle, Identity, Permit, Report};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
@@ -12,7 +13,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::Context;
 use crate::connect::why;
-use crate::health::{self, Health};
+use crate::health::{self, Health, Lacking};
+use crate::identify::Question;
 use crate::roster::{Event, Link, NoLink};
 use crate::{clean, clusterset, connect};
 
@@ -28,6 +30,8 @@ pub(super) struct Members {
     reports: UnboundedSender<(ClusterId, Report)>,
     events: UnboundedSender<Event>,
     running: BTreeMap<ClusterId, Running>,
+    asking: BTreeMap<ClusterId, AbortHandle>,
+    cleaning: BTreeMap<ClusterId, AbortHandle>,
     chores: JoinSet<()>,
     /// The write of who is a member: the newest replaces the one under way.
     recording: Option<AbortHandle>,
@@ -37,6 +41,7 @@ struct Running {
     handle: Handle,
     health: AbortHandle,
     kick: Arc<Notify>,
+    lacking: Lacking,
 }
 
 impl Members {
@@ -48,8 +53,51 @@ impl Members {
         reports: UnboundedSender<(ClusterId, Report)>,
         events: UnboundedSender<Event>,
     ) -> Self {
-        let (running, chores) = (BTreeMap::new(), JoinSet::new());
-        Self { context, hub, clusterset, permit, reports, events, running, chores, recording: None }
+        Self {
+            context,
+            hub,
+            clusterset,
+            permit,
+            reports,
+            events,
+            running: BTreeMap::new(),
+            asking: BTreeMap::new(),
+            cleaning: BTreeMap::new(),
+            chores: JoinSet::new(),
+            recording: None,
+        }
+    }
+
+    /// Asks which cluster is behind the link, until it answers.
+    pub(super) fn ask(&mut self, id: &ClusterId, link: Link, leaving: bool) {
+        self.unask(id);
+        let question = Question {
+            hub: self.context.client.clone(),
+            permit: self.permit.clone(),
+            reports: self.reports.clone(),
+            id: id.clone(),
+            leaving,
+        };
+        let events = self.events.clone();
+        let asking = self.chores.spawn(async move {
+            let uid = question.ask(&link).await;
+            let _ = events.send(Event::Identified(question.id, Box::new(link), uid));
+        });
+        self.asking.insert(id.clone(), asking);
+    }
+
+    pub(super) fn unask(&mut self, id: &ClusterId) {
+        if let Some(asking) = self.asking.remove(id) {
+            asking.abort();
+        }
+    }
+
+    /// A right is missing in it.
+    pub(super) fn forbidden(&self, id: &ClusterId, right: (&'static str, Kind), why: String) {
+        if let Some(running) = self.running.get(id) {
+            running.lacking.note(right, why);
+            running.kick.notify_one();
+        }
     }
 
     /// Starts a member; one that has no usable way in is shown as such.
@@ -58,10 +106,12 @@ impl Members {
             Ok((clients, asked)) => {
                 let (permit, kick) = (self.permit.clone(), Arc::new(Notify::new()));
                 let hub = self.context.client.clone();
-                let keep = health::keep(id.clone(), hub, asked, permit.clone(), Arc::clone(&kick));
+                let lacking = Lacking::default();
+                let keep =
+                    health::keep(id.clone(), hub, asked, permit.clone(), Arc::clone(&kick), lacking.clone());
                 let health = self.chores.spawn(keep);
                 let handle = atoll_member::spawn(self.identity(id), clients, permit, self.reports.clone());
-                self.running.insert(id.clone(), Running { handle, health, kick });
+                self.running.insert(id.clone(), Running { handle, health, kick, lacking });
             }
             Err(problem) => self.unusable(id.clone(), problem),
         }
@@ -69,7 +119,7 @@ impl Members {
 
     fn clients(&self, link: &Link) -> Result<(Clients, kube::Client), String> {
         let config = connect::of_link(link).map_err(|error| error.to_string())?;
-        let asked = connect::client(config.clone()).map_err(|error| cause(&error))?;
+        let asked = connect::client(config.clone()).map_err(|error| connect::with_cause(&error))?;
         Ok((Clients::new(config).map_err(|error| why(&error))?, asked))
     }
 
@@ -77,9 +127,11 @@ impl Members {
     pub(super) fn stop(&mut self, id: &ClusterId) {
         let (events, id) = (self.events.clone(), id.clone());
         let running = self.running.remove(&id);
+        if let Some(running) = &running {
+            running.health.abort(); // whatever is shown from now on comes from somebody else
+        }
         self.chores.spawn(async move {
-            if let Some(Running { handle, health, .. }) = running {
-                health.abort();
+            if let Some(Running { handle, .. }) = running {
                 handle.stop().await;
             }
             let _ = events.send(Event::Stopped(id));
@@ -112,12 +164,24 @@ impl Members {
         }
     }
 
-    /// Cleans a member that leaves.
+    /// Cleans a member that leaves; with a new link, if it is being cleaned already.
     pub(super) fn clean(&mut self, id: ClusterId, link: Link) {
         let (hub, permit, identity) = (self.context.client.clone(), self.permit.clone(), self.identity(&id));
-        let events = self.events.clone();
-        self.chores.spawn(async move {
+        let (events, of) = (self.events.clone(), id.clone());
+        let cleaning = self.chores.spawn(async move {
             clean::clean(hub, identity, link, permit).await;
+            let _ = events.send(Event::Cleaned(of));
+        });
+        if let Some(older) = self.cleaning.insert(id, cleaning) {
+            older.abort();
+        }
+    }
+
+    /// Lets its `Cluster` go, and touches nothing in the cluster.
+    pub(super) fn release(&mut self, id: ClusterId) {
+        let (hub, permit, events) = (self.context.client.clone(), self.permit.clone(), self.events.clone());
+        self.chores.spawn(async move {
+            clean::let_go(hub, &id, permit).await;
             let _ = events.send(Event::Cleaned(id));
         });
     }
@@ -173,9 +237,4 @@ impl Members {
     fn identity(&self, id: &ClusterId) -> Identity {
         Identity { cluster: id.clone(), hub: Arc::clone(&self.hub), clusterset: Arc::clone(&self.clusterset) }
     }
-}
-
-fn cause(error: &connect::ConnectError) -> String {
-    let source = std::error::Error::source(error);
-    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
