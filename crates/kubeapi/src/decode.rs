@@ -249,8 +249,11 @@ fn check_embedded(resource: &Resource, object: &mut Value) -> Result<(), String>
             let metadata = &inner["metadata"];
             let found = misfit(metadata, builtin::object_meta(), &mut String::new());
             if let (None, Some(Misfit::Type { path: field, got, want })) = (&wrong, found) {
-                let why = format!("json: cannot unmarshal {got} into Go struct field ObjectMeta.{field} of type {want}");
-                wrong = Some(FieldError::invalid(&format!("{path}.metadata"), metadata.clone(), why).to_string());
+                let why = format!(
+                    "json: cannot unmarshal {got} into Go struct field ObjectMeta.{field} of type {want}"
+                );
+                wrong =
+                    Some(FieldError::invalid(&format!("{path}.metadata"), metadata.clone(), why).to_string());
             }
         });
     }

@@ -22,8 +22,8 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 

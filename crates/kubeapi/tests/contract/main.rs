@@ -45,6 +45,8 @@ mod watching;
 
 fn main() -> std::process::ExitCode {
     let mut suite = suite::Suite::new();
+    // They take longest.
+    suite.add("clients", clients::CASES);
     suite.add("create", create::CASES);
     suite.add("read", read::CASES);
     suite.add("selectors", selectors::CASES);
@@ -70,6 +72,5 @@ fn main() -> std::process::ExitCode {
     suite.add("records", records::CASES);
     suite.add("policies", policies::CASES);
     suite.add("bad_input", bad_input::CASES);
-    suite.add("clients", clients::CASES);
     suite.run()
 }
