@@ -11,9 +11,9 @@ pub(crate) use convert::{plain, typed};
 
 use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::IdedExpr;
+use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::parser::Parser;
-use kube_cel::cel::extractors::This;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value};
 use std::sync::{Arc, LazyLock};
 

@@ -10,7 +10,10 @@ use kubeapi::{Api, Options};
 /// Cases that the embedded server does not pass on purpose, and why; `docs/kubeapi.md` tells users.
 pub(crate) const LEFT_OUT: &[(&str, &str)] = &[
     ("rules_structure::a_rule_may_not_cost_too_much", "no estimate is made of what a rule costs"),
-    ("rules_structure::types_in_a_rule_must_fit", "rules are parsed when they are written, types are seen when they run"),
+    (
+        "rules_structure::types_in_a_rule_must_fit",
+        "rules are parsed when they are written, types are seen when they run",
+    ),
     ("policies::a_policy_must_be_of_type_bool", "the same for the expressions of policies"),
 ];
 
@@ -31,12 +34,7 @@ impl Embedded {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, with_token(&pki, &url))?;
-        let way = Way {
-            kubeconfig,
-            server: url,
-            ca: pki.ca.clone(),
-            token: pki.admin_token.clone(),
-        };
+        let way = Way { kubeconfig, server: url, ca: pki.ca.clone(), token: pki.admin_token.clone() };
         Ok(Self { way, _folder: folder, serving: tokio::spawn(server.run(api)) })
     }
 

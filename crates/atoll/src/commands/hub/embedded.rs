@@ -41,7 +41,8 @@ impl Embedded {
         let now = jiff::Timestamp::now().as_second();
         let pki = Pki::open(data_dir, &names(place), now)?;
         let options = Options::default().bearers(Bearers::new(&pki)?).data_dir(data_dir);
-        let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("api").enable_all().build()?;
+        let runtime =
+            Builder::new_multi_thread().worker_threads(2).thread_name("api").enable_all().build()?;
         let (address, certificates) = (place.address, pki.clone());
         let started = runtime.spawn(async move {
             let api = Api::start(store, options).await?;
