@@ -2,7 +2,9 @@
 
 mod crds;
 mod garbage;
+mod access;
 mod objects;
+mod restart;
 mod watches;
 
 use kube::Client;

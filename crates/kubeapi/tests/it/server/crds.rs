@@ -25,19 +25,19 @@ fn definition() -> CustomResourceDefinition {
     .unwrap()
 }
 
-async fn establish(client: &Client) -> Api<CustomResourceDefinition> {
+pub(super) async fn establish(client: &Client) -> Api<CustomResourceDefinition> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     crds.create(&PostParams::default(), &definition()).await.unwrap();
     await_condition(crds.clone(), "things.test.io", conditions::is_crd_established()).await.unwrap();
     crds
 }
 
-fn things(client: &Client, version: &str) -> Api<DynamicObject> {
+pub(super) fn things(client: &Client, version: &str) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("test.io", version, "Thing"));
     Api::default_namespaced_with(client.clone(), &kind)
 }
 
-fn thing(name: &str, spec: &serde_json::Value) -> DynamicObject {
+pub(super) fn thing(name: &str, spec: &serde_json::Value) -> DynamicObject {
     let value =
         json!({"apiVersion": "test.io/v1", "kind": "Thing", "metadata": {"name": name}, "spec": spec});
     serde_json::from_value(value).unwrap()
