@@ -6,9 +6,9 @@ use atoll_bench::api::{Options, Server, measure};
 use clap::Args;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use lab::{Bystander, Cluster, Component, Lab, Process, Progress, Spec};
+use lab::{Bystander, Cluster, Component, Deadline, Lab, Process, Progress, Spec, until};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -99,7 +99,14 @@ impl Server for Embedded {
     fn stop(&self) -> BoxFuture<'_, Result<(), String>> {
         async move {
             let Some(process) = self.process().take() else { return Ok(()) };
-            process.end(GRACE).map_err(|error| error.to_string())
+            process.end(GRACE).map_err(|error| error.to_string())?;
+            // Its first thread is gone; one that waits for the disk still holds the data directory.
+            let traces = PathBuf::from(format!("/proc/{}", process.pid()));
+            until(Deadline::after(GRACE, "the embedded server is gone"), async || {
+                Ok(if traces.exists() { Err("a thread is left".to_owned()) } else { Ok(()) })
+            })
+            .await
+            .map_err(|error| error.to_string())
         }
         .boxed()
     }
@@ -114,6 +121,11 @@ impl Server for Embedded {
         cluster["server"] = format!("https://{}:{PORT}", self.place.addresses().v4).into();
         cluster["tls-server-name"] = "localhost".into();
         Ok(config.to_string())
+    }
+
+    fn ended(&self) -> Option<String> {
+        let ended = self.process().is_some_and(|process| !process.alive());
+        ended.then(|| last_words(&self.place.place().dir().join("logs/embedded.log")))
     }
 
     fn processes(&self) -> Vec<u32> {
@@ -158,6 +170,11 @@ impl Server for Real {
         Ok(self.0.kubeconfig())
     }
 
+    fn ended(&self) -> Option<String> {
+        let ended = Component::API.into_iter().find(|part| self.0.process(*part).is_none())?;
+        Some(last_words(&self.0.log(ended)))
+    }
+
     fn processes(&self) -> Vec<u32> {
         Component::API
             .into_iter()
@@ -165,6 +182,12 @@ impl Server for Real {
             .map(|process| process.pid())
             .collect()
     }
+}
+
+fn last_words(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().rev().take(5).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
 /// What isn't there needs no removing.

@@ -28,6 +28,9 @@ pub(super) async fn start(server: &dyn Server, empty: bool) -> Result<f64, Error
                 Err(error) => last = error.to_string(),
             }
         }
+        if let Some(why) = server.ended() {
+            return Err(Error::Hook { action: "start a server", why });
+        }
         tokio::time::sleep(PAUSE).await;
     }
     Err(Error::Deadline {
