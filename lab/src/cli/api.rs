@@ -6,7 +6,7 @@ use atoll_bench::api::{Options, Server, measure};
 use clap::Args;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use lab::{Bystander, Cluster, Component, Deadline, Lab, Process, Progress, Spec, until};
+use lab::{Bystander, Cluster, Component, Lab, Process, Progress, Spec};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -102,11 +102,13 @@ impl Server for Embedded {
             process.end(GRACE).map_err(|error| error.to_string())?;
             // Its first thread is gone; one that waits for the disk still holds the data directory.
             let traces = PathBuf::from(format!("/proc/{}", process.pid()));
-            until(Deadline::after(GRACE, "the embedded server is gone"), async || {
-                Ok(if traces.exists() { Err("a thread is left".to_owned()) } else { Ok(()) })
-            })
-            .await
-            .map_err(|error| error.to_string())
+            for _ in 0..GRACE.as_millis() / 10 {
+                if !traces.exists() {
+                    return Ok(());
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err("the embedded server does not go".to_owned())
         }
         .boxed()
     }
