@@ -35,7 +35,7 @@ impl Component {
     /// The components of a cluster that is only an API.
     pub const API: [Self; 2] = [Self::Etcd, Self::ApiServer];
 
-    /// The components of an API that tidies up after deletions.
+    /// The components of an API with the controllers that belong to it.
     pub const API_WITH_CLEANUP: [Self; 3] = [Self::Etcd, Self::ApiServer, Self::ControllerManager];
 
     /// The program's name, also that of its log.
@@ -156,7 +156,9 @@ impl Setting<'_> {
             "--secure-port=0".into(),
         ];
         if self.kind == Kind::ApiWithCleanup {
-            flags.push("--controllers=namespace-controller,garbage-collector-controller".into());
+            let wanted =
+                "namespace-controller,garbage-collector-controller,clusterrole-aggregation-controller";
+            flags.push(format!("--controllers={wanted}"));
         }
         flags
     }

@@ -12,7 +12,7 @@ pub enum Kind {
     Whole,
     /// etcd and kube-apiserver only, for what needs no pods.
     ApiOnly,
-    /// An API that tidies up after deletions: as `ApiOnly`, with the controllers of namespaces and of garbage.
+    /// As `ApiOnly`, with the controllers that an API is not whole without: of namespaces, garbage and roles.
     ApiWithCleanup,
 }
 
@@ -52,7 +52,7 @@ impl Spec {
         Self { kind: Kind::ApiOnly, ..Self::whole(name, clusters) }
     }
 
-    /// `clusters` that are only an API, and in which deleted namespaces and orphans go away.
+    /// `clusters` that are only an API, and in which deleted namespaces and orphans go away and roles aggregate.
     pub fn api_with_cleanup(name: &str, clusters: u8) -> Self {
         Self { kind: Kind::ApiWithCleanup, ..Self::whole(name, clusters) }
     }

@@ -12,7 +12,8 @@ use crate::commands;
     name = "atoll",
     version,
     after_help = "Examples:
-  atoll hub --context hub                        run the hub on the API of this context
+  atoll hub                                      run the hub, with an API of its own
+  atoll hub --context hub                        run it on the API of this context
   atoll join paris --cluster-kubeconfig paris.yaml
   atoll clusters                                 who is a member, and how it is
   atoll unjoin paris
@@ -44,20 +45,41 @@ pub(crate) enum Command {
 /// Which API is the hub's; as in kubectl.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct HubApi {
-    /// The kubeconfig of the hub's API [default: $KUBECONFIG, ~/.kube/config, or the pod's own].
+    /// The kubeconfig of the hub's API, if it is not the hub's own [default: that of the data directory].
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context in it [default: its current one].
     #[arg(long)]
     pub(crate) context: Option<String>,
+    /// Where a hub with an API of its own keeps its data [default: ~/.atoll].
+    #[arg(long, value_name = "DIR", env = "ATOLL_DATA_DIR", conflicts_with_all = ["kubeconfig", "context"])]
+    pub(crate) data_dir: Option<PathBuf>,
     /// The namespace in the hub's API for credentials and memory.
     #[arg(long, default_value = atoll_hub::options::NAMESPACE)]
     pub(crate) namespace: String,
 }
 
 impl HubApi {
+    /// The data directory of the hub's own API; none if it is to use another one.
+    pub(crate) fn own_data_dir(&self) -> Option<PathBuf> {
+        if self.kubeconfig.is_some() || self.context.is_some() {
+            return None;
+        }
+        // A hub in a pod has a cluster's API at hand, and often no disk to keep.
+        let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+        match &self.data_dir {
+            Some(data_dir) => Some(data_dir.clone()),
+            None if in_pod => None,
+            None => commands::hub::default_data_dir(),
+        }
+    }
+
     pub(crate) async fn config(&self) -> Result<kube::Config, atoll_hub::connect::ConnectError> {
-        atoll_hub::connect::config(self.kubeconfig.as_deref(), self.context.as_deref()).await
+        let own = self.own_data_dir().map(|data_dir| data_dir.join("kubeconfig"));
+        // Without a word about it, a hub's own API comes before whatever kubectl is pointed at.
+        let own = own.filter(|file| self.data_dir.is_some() || file.is_file());
+        let file = self.kubeconfig.as_deref().or(own.as_deref());
+        atoll_hub::connect::config(file, self.context.as_deref()).await
     }
 
     pub(crate) async fn client(&self) -> Result<kube::Client, atoll_hub::connect::ConnectError> {

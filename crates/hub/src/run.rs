@@ -55,14 +55,13 @@ impl HubError {
 
 /// Runs a hub on an API until `shutdown` ends.
 pub async fn run(
-    config: kube::Config,
+    client: Client,
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), HubError> {
     if options.lease_time < Duration::from_secs(2) {
         return Err(HubError::ShortLease(options.lease_time));
     }
-    let client = Client::try_from(config)?;
     let pages = Arc::new(Pages::default());
     let _server = match options.metrics_address {
         Some(address) => {

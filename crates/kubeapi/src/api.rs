@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) namespaces: tokio::sync::RwLock<()>,
     /// Where the store and its keys lie, for backups.
     pub(crate) data_dir: Option<PathBuf>,
+    /// What happened before this revision nobody is told: it was before the first request.
+    pub(crate) floor: std::sync::atomic::AtomicU64,
     /// What `/version` says.
     pub(crate) version: &'static str,
 }
@@ -107,10 +109,12 @@ impl Api {
             bearers: options.bearers,
             data_dir: options.data_dir,
             namespaces: tokio::sync::RwLock::new(()),
+            floor: std::sync::atomic::AtomicU64::new(0),
             version: KUBERNETES,
             store,
         });
         core.bootstrap().await.map_err(|refusal| StartError::Bootstrap(refusal.to_string()))?;
+        core.floor.store(core.store.revision(), std::sync::atomic::Ordering::Relaxed);
         let tasks = Arc::new(Tasks::start(&core));
         Ok(Self { core, _tasks: tasks })
     }

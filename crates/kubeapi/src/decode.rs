@@ -51,6 +51,7 @@ pub(crate) fn object(
         Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
     };
     check_shape(resource, &object).map_err(wrong_type)?;
+    check_embedded(resource, &mut object).map_err(wrong_type)?;
     let mut problems: Vec<String> = duplicates.iter().map(|path| duplicate(path)).collect();
     problems.extend(complete(resource, &mut object));
     match validation {
@@ -75,12 +76,58 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) -> Vec<String> {
         object["metadata"] = Value::Object(serde_json::Map::new());
     }
     let mut unknown = schema::prune(object, &resource.schema);
-    // Metadata is the same for all kinds, and no kind's business.
-    let metadata = schema::prune(&mut object["metadata"], builtin::object_meta());
-    unknown.extend(metadata.into_iter().map(|path| format!("metadata.{path}")));
-    unknown.sort();
+    // Metadata is the same for all kinds, and no kind's business. Managed fields may have any names.
+    prune_metadata(object, "", &mut unknown);
+    embedded(object, &resource.schema, &mut String::new(), &mut |inner, path| {
+        prune_metadata(inner, path, &mut unknown);
+    });
     fill(resource, object);
     unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
+}
+
+/// Drops unknown fields of an object's metadata.
+fn prune_metadata(object: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    let Some(metadata) = object.get_mut("metadata").filter(|metadata| metadata.is_object()) else { return };
+    let managed = metadata.as_object_mut().and_then(|fields| fields.remove("managedFields"));
+    let dropped = schema::prune(metadata, builtin::object_meta());
+    let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
+    unknown.extend(dropped.iter().map(|field| format!("{prefix}metadata.{field}")));
+    if let Some(managed) = managed {
+        metadata["managedFields"] = managed;
+    }
+}
+
+/// Visits every object that is whole in itself within a custom resource, with its path.
+fn embedded(value: &mut Value, schema: &Schema, path: &mut String, visit: &mut impl FnMut(&mut Value, &str)) {
+    let length = path.len();
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let Some(inner) = schema.field(name) else { continue };
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(name);
+                if inner.embedded {
+                    visit(field, path);
+                }
+                embedded(field, inner, path, visit);
+                path.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            let Some(inner) = schema.items.as_deref() else { return };
+            for (index, item) in items.iter_mut().enumerate() {
+                path.push_str(&format!("[{index}]"));
+                if inner.embedded {
+                    visit(item, path);
+                }
+                embedded(item, inner, path, visit);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Fills in what was not said.
@@ -89,7 +136,7 @@ pub(crate) fn fill(resource: &Resource, object: &mut Value) {
         schema::default(object, &resource.schema);
         return;
     }
-    times(object, &resource.schema, "");
+    written_alike(object, &resource.schema, "");
     builtin::normalize(object, &resource.schema);
     schema::default(object, &resource.schema);
     strategy::default(resource, object);
@@ -105,19 +152,22 @@ pub(crate) fn tidy(resource: &Resource, object: &mut Value) {
 /// Fields whose times have fractions; all others are in whole seconds.
 const FINE_TIMES: [&str; 4] = ["renewTime", "acquireTime", "eventTime", "lastObservedTime"];
 
-/// Writes all times in one form: UTC, in seconds or microseconds.
-fn times(value: &mut Value, schema: &Schema, name: &str) {
+/// Writes what means the same in one form: times in UTC, in seconds or microseconds.
+fn written_alike(value: &mut Value, schema: &Schema, name: &str) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
-                if let Some(schema) = schema.field(name) {
-                    times(field, schema, name);
+                let Some(inner) = schema.field(name) else { continue };
+                // In a map of strings, nothing is the empty string.
+                if field.is_null() && inner.kind == Kind::String && !schema.properties.contains_key(name) {
+                    *field = Value::String(String::new());
                 }
+                written_alike(field, inner, name);
             }
         }
         Value::Array(items) => {
             if let Some(schema) = schema.items.as_deref() {
-                items.iter_mut().for_each(|item| times(item, schema, name));
+                items.iter_mut().for_each(|item| written_alike(item, schema, name));
             }
         }
         Value::String(text) if is_time(schema) => {
@@ -189,6 +239,25 @@ pub(crate) fn check_shape(resource: &Resource, object: &Value) -> Result<(), Str
             Err(format!("parsing time {quoted} as \"{layout}\": cannot parse {quoted} as \"2006\""))
         }
     }
+}
+
+/// The metadata of objects within a custom resource must fit too.
+fn check_embedded(resource: &Resource, object: &mut Value) -> Result<(), String> {
+    let mut wrong = None;
+    if resource.custom.is_some() {
+        embedded(object, &resource.schema, &mut String::new(), &mut |inner, path| {
+            let metadata = &inner["metadata"];
+            let found = misfit(metadata, builtin::object_meta(), &mut String::new());
+            if let (None, Some(Misfit::Type { path: field, got, want })) = (&wrong, found) {
+                let why = format!(
+                    "json: cannot unmarshal {got} into Go struct field ObjectMeta.{field} of type {want}"
+                );
+                wrong =
+                    Some(FieldError::invalid(&format!("{path}.metadata"), metadata.clone(), why).to_string());
+            }
+        });
+    }
+    wrong.map_or(Ok(()), Err)
 }
 
 /// A value that does not fit its place.

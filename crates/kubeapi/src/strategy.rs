@@ -283,10 +283,7 @@ fn special(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fiel
         Special::Definition => definition::validate(object, old),
         Special::Service => service::validate(object, old),
         Special::Rbac => records::rbac(object, old, resource.namespaced),
-        Special::Policy => match apimachinery::admission::Policy::compile(object) {
-            Ok(_) => Vec::new(),
-            Err(errors) => errors,
-        },
+        Special::Policy => records::policy(object),
         Special::Event => records::event(&resource.group, object, old),
         Special::Job | Special::Pod => workload::validate(&resource.names.kind, object, old),
         Special::Namespace => Vec::new(),

@@ -18,7 +18,7 @@ pub(super) struct Up {
     /// etcd and kube-apiserver only: no nodes, no pods.
     #[arg(long)]
     api_only: bool,
-    /// As `--api-only`, with the controllers that remove deleted namespaces and orphans.
+    /// As `--api-only`, with the controllers of namespaces, garbage and aggregated roles.
     #[arg(long, conflicts_with = "api_only")]
     api_with_cleanup: bool,
     /// A host outside all clusters, on the same network; may be given more than once.

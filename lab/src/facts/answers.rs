@@ -134,6 +134,11 @@ async fn asked(client: &kube::Client, case: &Case) -> Result<Answer> {
         }
         if case.accept.as_deref() != Some("protobuf") {
             forget(&mut answer.answer);
+            if let Some(prefix) =
+                case.body.as_ref().and_then(|body| body.pointer("/metadata/generateName")?.as_str())
+            {
+                forget_made_names(&mut answer.answer, prefix);
+            }
         }
         return Ok(answer);
     }
@@ -196,18 +201,70 @@ fn forget(answer: &mut Value) {
     if answer.get("kind").and_then(Value::as_str) == Some("Table") {
         forget_ages(answer);
     }
+    forget_made_names(answer, "kube-api-access-");
+    forget_ids(answer);
+}
+
+fn forget_ids(answer: &mut Value) {
     match answer {
         Value::Object(fields) => {
             forget_fields(fields);
-            fields.values_mut().for_each(forget);
+            fields.values_mut().for_each(forget_ids);
         }
-        Value::Array(items) => items.iter_mut().for_each(forget),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Array(items) => items.iter_mut().for_each(forget_ids),
+        Value::String(text) => *text = without_ids(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Ids of objects stand in labels too.
+fn without_ids(text: &str) -> String {
+    const LENGTH: usize = 36;
+    let is_id = |part: &str| {
+        part.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+    };
+    let at = (0..text.len()).find(|at| text.get(*at..at + LENGTH).is_some_and(is_id));
+    match at {
+        Some(at) => format!("{}<id>{}", &text[..at], without_ids(&text[at + LENGTH..])),
+        None => text.to_owned(),
+    }
+}
+
+/// The server ends a name that it makes with five random characters.
+fn forget_made_names(answer: &mut Value, prefix: &str) {
+    match answer {
+        Value::String(text) => {
+            let mut masked = String::new();
+            let mut rest = text.as_str();
+            while let Some(at) = rest.find(prefix) {
+                let (before, after) = rest.split_at(at + prefix.len());
+                masked.push_str(before);
+                let random =
+                    after.get(..5).is_some_and(|end| end.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+                masked.push_str(if random { "<any>" } else { "" });
+                rest = if random { &after[5..] } else { after };
+            }
+            *text = masked + rest;
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| forget_made_names(item, prefix)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| forget_made_names(field, prefix)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
 fn forget_fields(fields: &mut Map<String, Value>) {
-    for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"] {
+    for field in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "lastTransitionTime",
+        "lastPhaseTransitionTime",
+        "managedFields",
+        "selfLink",
+    ] {
         if fields.get(field).is_some_and(|value| !value.is_object()) {
             fields.remove(field);
         }

@@ -8,11 +8,11 @@
 
 mod admission;
 mod bodies;
+mod golden;
+mod hostile;
 mod ownership;
 mod replay;
 #[path = "../scenario/mod.rs"]
 mod scenario;
-mod golden;
-mod hostile;
 mod schemas;
 mod selectors;

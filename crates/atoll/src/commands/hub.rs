@@ -1,7 +1,10 @@
 //! `atoll hub`: runs the hub until it is told to stop.
 
 mod backup;
+mod embedded;
 mod restore;
+
+pub(crate) use embedded::default_data_dir;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +15,10 @@ use atoll_hub::Options;
 use clap::{Args, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
+use embedded::{Embedded, Place};
+
 use crate::cli::{HubApi, duration};
+use crate::failure::Failure;
 use crate::logs::{self, Format};
 
 /// Run the hub.
@@ -20,8 +26,9 @@ use crate::logs::{self, Format};
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  atoll hub                                     on the API of the current context, or of the pod it runs in
-  atoll hub --context hub --identity hub-1      one of several replicas; one leads, the others stand by
+  atoll hub                                     with an API of its own, its data in ~/.atoll
+  atoll hub --data-dir /var/lib/atoll --api-address 0.0.0.0:6443 --api-name hub.example.com
+  atoll hub --context hub --identity hub-1      on another API: one of several replicas; one leads, the others stand by
   atoll hub --log-format json --metrics-address 0.0.0.0:9464"
 )]
 pub(crate) struct Hub {
@@ -29,6 +36,12 @@ pub(crate) struct Hub {
     instead: Option<Instead>,
     #[command(flatten)]
     api: HubApi,
+    /// Where the hub's own API is served.
+    #[arg(long, default_value = "127.0.0.1:6443", value_name = "ADDRESS")]
+    api_address: SocketAddr,
+    /// A further name or address that the hub's own API is reached by, for its certificate.
+    #[arg(long, value_name = "NAME")]
+    api_name: Vec<String>,
     /// How long the leader, or a member, may be silent before it counts as lost.
     #[arg(long, default_value = "10s", value_parser = duration)]
     lease_time: Duration,
@@ -81,10 +94,20 @@ impl Hub {
             None => {}
         }
         logs::start(self.log_format);
-        let config = self.api.config().await?;
         let identity = match self.identity {
             Some(identity) => identity,
             None => host().context("cannot tell who this replica is; say it with --identity")?,
+        };
+        let own = match self.api.own_data_dir() {
+            Some(data_dir) => {
+                let place = Place { data_dir: &data_dir, address: self.api_address, names: &self.api_name };
+                Some(Embedded::start(&place).await.map_err(|error| Failure::own_api(&error))?)
+            }
+            None => None,
+        };
+        let client = match &own {
+            Some(own) => own.client(),
+            None => self.api.client().await?,
         };
         let liveness = match self.liveness {
             Lost::Retain => Liveness::Retain,
@@ -106,7 +129,9 @@ impl Hub {
             }
             tracing::info!("stopping");
         };
-        Ok(Box::pin(atoll_hub::run(config, options, shutdown)).await?)
+        let ended = Box::pin(atoll_hub::run(client, options, shutdown)).await;
+        drop(own);
+        Ok(ended?)
     }
 }
 

@@ -136,7 +136,8 @@ fn add_paths(paths: &mut Map<String, Value>, group: &str, resource: &Resource, n
     let object = format!("{collection}/{{name}}");
     let reference = json!({"$ref": format!("{PLACE}{name}")});
     let own = type_of(resource);
-    let operation = |verb: &str, action: &str| operation(verb, action, &own, &reference);
+    let patches = if resource.custom.is_some() { &PATCHES[..3] } else { &PATCHES };
+    let operation = |verb: &str, action: &str| operation(verb, action, &own, &reference, patches);
     let mut methods = Map::new();
     for (verb, method, action) in [
         ("list", "get", "list"),
@@ -177,7 +178,15 @@ fn path_parameter(name: &str) -> Value {
     json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "uniqueItems": true}})
 }
 
-fn operation(verb: &str, action: &str, own: &Value, reference: &Value) -> Value {
+/// The ways to patch. Clients take a strategic patch where they find one: custom resources have none.
+const PATCHES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+    "application/strategic-merge-patch+json",
+];
+
+fn operation(verb: &str, action: &str, own: &Value, reference: &Value, patches: &[&str]) -> Value {
     let parameter = |name: &str, kind: &str| json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}});
     let parameters: Vec<Value> = match verb {
         "create" | "update" => vec![
@@ -213,12 +222,7 @@ fn operation(verb: &str, action: &str, own: &Value, reference: &Value) -> Value 
     });
     let kinds: &[&str] = match verb {
         "create" | "update" => &["*/*"],
-        "patch" => &[
-            "application/json-patch+json",
-            "application/merge-patch+json",
-            "application/strategic-merge-patch+json",
-            "application/apply-patch+yaml",
-        ],
+        "patch" => patches,
         _ => &[],
     };
     if !kinds.is_empty() {

@@ -130,6 +130,19 @@ pub(super) fn priority_class(object: &Value, old: Option<&Value>) -> Vec<FieldEr
     errors
 }
 
+pub(super) fn policy(object: &Value) -> Vec<FieldError> {
+    let some = |field: &str| object["spec"][field].as_array().is_some_and(|list| !list.is_empty());
+    let mut errors = Vec::new();
+    if !some("validations") && !some("auditAnnotations") {
+        let why = "validations or auditAnnotations must contain at least one item";
+        errors.push(FieldError::required("spec.validations", why));
+    }
+    if let Err(found) = apimachinery::admission::Policy::compile(object) {
+        errors.extend(found.into_iter().filter(|error| error.field != "spec.validations"));
+    }
+    errors
+}
+
 pub(super) fn policy_binding(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];

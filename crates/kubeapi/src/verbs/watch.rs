@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
@@ -139,7 +140,11 @@ impl Feed {
                 Some(page.revision)
             }
         };
+        let oldest = ask.core.floor.load(Ordering::Relaxed);
         match store.watch(&prefix, since) {
+            _ if since.is_some_and(|since| since < oldest) => {
+                feed.fail(RevisionError::Gone { requested: since.unwrap_or(0), oldest });
+            }
             Ok(watch) => feed.watch = Some(watch),
             Err(error) => feed.fail(error),
         }

@@ -244,9 +244,13 @@ refused no kn auth can-i list secrets --as="system:serviceaccount:$NAME:robot"
 said "configmaps" kn auth can-i --list --as="system:serviceaccount:$NAME:robot"
 said "Groups" k auth whoami
 said "certificate-authority-data: DATA+OMITTED" k config view
-token=$(kn create token robot)
-is configmap/settings "$KUBECTL" --token="$token" -n "$NAME" get configmap settings -o name
-refused "is forbidden" "$KUBECTL" --token="$token" -n "$NAME" get secrets
+cp "$KUBECONFIG" "$work/robot"
+robot() { KUBECONFIG=$work/robot k -n "$NAME" "$@"; }
+robot config set-credentials robot --token="$(kn create token robot)" >/dev/null
+robot config set-context --current --user=robot >/dev/null
+is configmap/settings robot get configmap settings -o name
+refused "is forbidden" robot get secrets
+said "system:serviceaccount:$NAME:robot" robot auth whoami
 
 echo "- delete"
 kn patch configmap app --type=merge -p '{"metadata":{"finalizers":["example.com/wait"]}}' >/dev/null

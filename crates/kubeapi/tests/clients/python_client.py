@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 
 from kubernetes import client, config, watch
 from kubernetes.client.rest import ApiException
@@ -109,21 +110,23 @@ extensions.create_custom_resource_definition(
         ),
     )
 )
-for event in watch.Watch().stream(
-    extensions.list_custom_resource_definition, field_selector=f"metadata.name=gizmos.{group}", timeout_seconds=30
-):
-    conditions = (event["object"].status and event["object"].status.conditions) or []
-    if any(c.type == "Established" and c.status == "True" for c in conditions):
+deadline = time.monotonic() + 30
+while True:
+    status = extensions.read_custom_resource_definition(f"gizmos.{group}").status
+    if any(c.type == "Established" and c.status == "True" for c in (status and status.conditions) or []):
         break
+    assert time.monotonic() < deadline, "never established"
+    time.sleep(0.1)
 gizmo = {"apiVersion": f"{group}/v1", "kind": "Gizmo", "metadata": {"name": "g"}, "spec": {"size": 1}}
-for _ in range(100):
+while True:
     try:
         custom.create_namespaced_custom_object(group, "v1", name, "gizmos", gizmo)
         break
     except ApiException as error:
         # A real server serves a kind a little after it is established.
-        if error.status != 404:
+        if error.status != 404 or time.monotonic() > deadline:
             raise
+        time.sleep(0.1)
 patched = custom.patch_namespaced_custom_object(group, "v1", name, "gizmos", "g", {"spec": {"size": 2}})
 assert patched["spec"]["size"] == 2, patched
 assert len(custom.list_namespaced_custom_object(group, "v1", name, "gizmos")["items"]) == 1

@@ -223,10 +223,6 @@ async fn cluster_roles_aggregate(api: Target) {
     api.post(CLUSTER_ROLES, body).await.created();
     let body = json!({"metadata": {"name": part, "labels": {"part-of": name}}, "rules": rules(&[""], &["configmaps"], &["get"])});
     api.post(CLUSTER_ROLES, body).await.created();
-    if api.real {
-        // Aggregation is a controller's work, and the lab's API runs without that one.
-        return;
-    }
     let path = format!("{CLUSTER_ROLES}/{whole}");
     api.until(&path, |role| role.at("/rules/0/resources/0") == "configmaps").await;
 }
@@ -268,9 +264,7 @@ async fn may(api: &Target, token: &str, ns: &str, verb: &str, group: &str, resou
 }
 
 async fn the_view_role_shows_no_secrets(api: Target) {
-    // On the lab's API nobody aggregates `view`; its parts are there under a name of their own.
-    let role = if api.real { "system:aggregate-to-view" } else { "view" };
-    let (ns, token) = with_default_role(&api, role).await;
+    let (ns, token) = with_default_role(&api, "view").await;
     allowed(&api, Call::get(&maps(&ns)).bearer(&token), 200).await;
     assert!(may(&api, &token, &ns, "list", "apps", "deployments").await);
     for (verb, resource) in [("get", "secrets"), ("create", "configmaps"), ("delete", "pods")] {
@@ -279,8 +273,7 @@ async fn the_view_role_shows_no_secrets(api: Target) {
 }
 
 async fn an_edit_may_not_change_roles(api: Target) {
-    let role = if api.real { "system:aggregate-to-edit" } else { "edit" };
-    let (ns, token) = with_default_role(&api, role).await;
+    let (ns, token) = with_default_role(&api, "edit").await;
     allowed(&api, Call::post(&maps(&ns), &map("a", json!({}))).bearer(&token), 201).await;
     assert!(may(&api, &token, &ns, "get", "", "secrets").await);
     assert!(!may(&api, &token, &ns, "create", "rbac.authorization.k8s.io", "roles").await);

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: how kinds come, change, are served in versions, and go.
+//! Custom kinds: how kinds come, change, are served in versions, and go.
 
 use serde_json::{Value, json};
 

@@ -26,8 +26,10 @@ impl Embedded {
         let server = Server::bind("127.0.0.1:0".parse()?, &pki).await?;
         let url = format!("https://{}", server.address()?);
         let folder = tempfile::tempdir()?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, with_token(&pki, &url))?;
         let way = Way {
-            kubeconfig: pki.write_kubeconfig(folder.path(), &url)?,
+            kubeconfig,
             server: url,
             ca: pki.ca.clone(),
             token: pki.admin_token.clone(),
@@ -44,4 +46,17 @@ impl Drop for Embedded {
     fn drop(&mut self) {
         self.serving.abort();
     }
+}
+
+/// A kubeconfig with the admin's token: a certificate would win over a token that a program is given beside it.
+fn with_token(pki: &Pki, url: &str) -> String {
+    use base64::Engine as _;
+    let ca = base64::engine::general_purpose::STANDARD.encode(&pki.ca);
+    serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "embedded",
+        "clusters": [{"name": "embedded", "cluster": {"server": url, "certificate-authority-data": ca}}],
+        "users": [{"name": "admin", "user": {"token": pki.admin_token}}],
+        "contexts": [{"name": "embedded", "context": {"cluster": "embedded", "user": "admin"}}],
+    })
+    .to_string()
 }

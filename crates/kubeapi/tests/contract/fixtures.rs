@@ -19,12 +19,12 @@ pub(crate) fn maps(namespace: &str) -> String {
     core(namespace, "configmaps")
 }
 
-/// A ConfigMap with `data`.
+/// A config map with `data`.
 pub(crate) fn map(name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
-/// A ConfigMap with labels.
+/// A config map with labels.
 pub(crate) fn labelled(name: &str, labels: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}})
 }
@@ -65,7 +65,7 @@ pub(crate) fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
-/// The path of CustomResourceDefinitions.
+/// The path of custom kinds' definitions.
 pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A kind of a case's own: `Widget` in a group that no other case uses.
@@ -79,7 +79,7 @@ impl Kind {
         Self { target: target.clone(), group: format!("{}.contract.test", target.label()) }
     }
 
-    /// The CustomResourceDefinition with one version, `v1`, whose `spec` has this schema.
+    /// The definition with one version, `v1`, whose `spec` has this schema.
     pub(crate) fn crd(&self, spec: Value) -> Value {
         self.crd_of(json!([version("v1", true, spec)]))
     }
@@ -170,7 +170,7 @@ pub(crate) fn object(properties: Value) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-/// A ServiceAccount and a token of it.
+/// A service account and a token of it.
 pub(crate) async fn account(target: &Target, namespace: &str, name: &str) -> String {
     let path = core(namespace, "serviceaccounts");
     target.post(&path, json!({"metadata": {"name": name}})).await.created();

@@ -61,9 +61,10 @@ impl Suite {
                     let target = target.map_err(|error| Failed::from(format!("{error:#}")))?;
                     let run = || shared.runtime.block_on(body(target.for_case(&case)));
                     match server {
-                        Server::Embedded if left_out(&case) => fails(run),
-                        Server::Embedded | Server::Real => Ok(run()),
+                        Server::Embedded if left_out(&case) => return fails(run),
+                        Server::Embedded | Server::Real => run(),
                     }
+                    Ok(())
                 });
                 self.trials.push(trial.with_kind(server.name()));
             }

@@ -218,7 +218,7 @@ fn differ(path: &str, want: &Value, got: &Value, lines: &mut Vec<String>) {
         }
         _ if want == got => {}
         _ => {
-            lines.push(format!("  {path}: wanted {want}\n  {:width$}  got    {got}", "", width = path.len()))
+            lines.push(format!("  {path}: wanted {want}\n  {:width$}  got    {got}", "", width = path.len()));
         }
     }
 }

@@ -226,8 +226,10 @@ async fn a_watch_ends_after_its_seconds(api: Target) {
 }
 
 async fn a_forgotten_version_is_gone(api: Target) {
-    let ns = api.namespace().await;
-    let mut watch = api.watch(&format!("{}?resourceVersion=1", maps(&ns))).await;
+    let (ns, kind) = (api.namespace().await, Kind::of(&api));
+    // A real server remembers nothing of a kind from before it was served.
+    kind.with_spec(object(json!({}))).await;
+    let mut watch = api.watch(&format!("{}?resourceVersion=1", kind.path(&ns))).await;
     let (kind, status) = watch.next().await.expect("something is said");
     assert_eq!(kind, "ERROR");
     assert_eq!(
