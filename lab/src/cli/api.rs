@@ -6,6 +6,7 @@ use atoll_bench::api::{Options, Server, measure};
 use clap::Args;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use lab::clusterset::beside;
 use lab::{Bystander, Cluster, Component, Lab, Process, Progress, Spec};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,7 @@ use std::time::Duration;
 pub(super) struct Api {
     #[command(flatten)]
     options: Options,
-    /// A program that serves the embedded API, given a data directory and an address; by default the example `serve`
-    /// of the crate `kubeapi` that was built beside this program.
+    /// The product, whose hub has the embedded API; by default the `atoll` beside this program.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// The lab to start and take down; one of this name that is up goes first.
@@ -32,10 +32,7 @@ impl Api {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let program = match self.binary {
             Some(program) => program,
-            None => std::env::current_exe()
-                .context("where is this program?")?
-                .with_file_name("examples")
-                .join("serve"),
+            None => beside(&std::env::current_exe().context("where is this program?")?),
         };
         anyhow::ensure!(
             program.is_file(),
@@ -88,7 +85,10 @@ impl Server for Embedded {
                 gone(fs::remove_file(self.data_dir().join("store.redb")))?;
             }
             let (program, dir) = (self.program.display().to_string(), self.data_dir().display().to_string());
-            let argv = vec![program, dir, format!("0.0.0.0:{PORT}")];
+            let address = format!("0.0.0.0:{PORT}");
+            let flags = ["hub", "--data-dir", &dir, "--api-address", &address, "--metrics-address", "none"];
+            let argv: Vec<String> =
+                std::iter::once(program.as_str()).chain(flags).map(str::to_owned).collect();
             let started = self.place.place().spawn("embedded", &argv).map_err(|error| error.to_string())?;
             *self.process() = Some(started);
             Ok(())

@@ -28,12 +28,7 @@ impl Embedded {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, with_token(&pki, &url))?;
-        let way = Way {
-            kubeconfig,
-            server: url,
-            ca: pki.ca.clone(),
-            token: pki.admin_token.clone(),
-        };
+        let way = Way { kubeconfig, server: url, ca: pki.ca.clone(), token: pki.admin_token.clone() };
         Ok(Self { way, _folder: folder, serving: tokio::spawn(server.run(api)) })
     }
 
