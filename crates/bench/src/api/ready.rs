@@ -47,7 +47,7 @@ pub(super) async fn client(server: &dyn Server) -> Result<kube::Client, Error> {
     let parsed = Kubeconfig::from_yaml(&text).map_err(|error| unusable(error.to_string()))?;
     let config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
     let mut config = config.map_err(|error| unusable(error.to_string()))?;
-    config.connect_timeout = Some(Duration::from_secs(3));
+    config.connect_timeout = Some(Duration::from_secs(10));
     config.read_timeout = Some(Duration::from_secs(60));
     config.default_retry = false;
     kube::Client::try_from(config).doing(|| format!("make a client of {}", server.name()))
