@@ -59,6 +59,15 @@ impl Failure {
         Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false }
     }
 
+    pub(crate) fn no_data_dir() -> Self {
+        Self {
+            what: "it is not known where the hub's data lies".to_owned(),
+            why: Some("there is no home directory".to_owned()),
+            hint: Some("say it with --data-dir".to_owned()),
+            usage: true,
+        }
+    }
+
     pub(crate) fn no_data(data_dir: &Path) -> Self {
         Self {
             what: format!("there is no hub's data in {}", data_dir.display()),
