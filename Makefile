@@ -33,8 +33,7 @@ bench-dns: ## Measure atoll dns beside CoreDNS's own option, by dnsperf (BENCH="
 	@target/release/lab bench dns $(BENCH)
 
 bench-api: ## Measure the embedded API and kube-apiserver on etcd side by side (BENCH="--objects 1000 -o json")
-	@$(CARGO) build --quiet --release -p atoll-lab --bin lab
-	@$(CARGO) build --quiet --release -p atoll-kubeapi --example serve
+	@$(CARGO) build --quiet --workspace --release --bins
 	@target/release/lab bench api $(BENCH)
 
 bench-start: ## Measure how long clusters take to start, whole and API-only

@@ -20,20 +20,70 @@ pub struct Atoll {
     binary: PathBuf,
     kubeconfig: PathBuf,
     hub: Bystander,
+    /// Where a hub with an API of its own keeps its data.
+    data_dir: Option<PathBuf>,
 }
+
+/// Which API a hub keeps its state in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HubApi {
+    /// That of the first cluster.
+    Cluster,
+    /// Its own.
+    Own,
+}
+
+impl HubApi {
+    /// What `ATOLL_LAB_HUB_API` says: `own`, or `cluster`, which is also what nothing means.
+    pub fn of_environment() -> Self {
+        match std::env::var("ATOLL_LAB_HUB_API").as_deref() {
+            Ok("own") => Self::Own,
+            _ => Self::Cluster,
+        }
+    }
+}
+
+/// The port of a hub's own API.
+const OWN_API: u16 = 6443;
 
 impl Atoll {
     /// `binary`, with the API of `cluster` as the hub's, run in the place of the bystander `hub`.
     pub fn new(binary: &Path, cluster: &Cluster, hub: &Bystander) -> Result<Self> {
-        if !binary.is_file() {
-            return Err(Error::refused(
-                format!("there is no program {}", binary.display()),
-                "build it first: cargo build --workspace",
-            ));
-        }
+        there_is(binary)?;
         let kubeconfig = hub.place().dir().join("hub.kubeconfig");
         write_private(&kubeconfig, cluster.kubeconfig())?;
-        Ok(Self { binary: binary.to_owned(), kubeconfig, hub: hub.clone() })
+        Ok(Self { binary: binary.to_owned(), kubeconfig, hub: hub.clone(), data_dir: None })
+    }
+
+    /// `binary`, with an API of the hub's own, run in the place of the bystander `hub`. There is a kubeconfig once it ran.
+    pub fn with_own_api(binary: &Path, hub: &Bystander) -> Result<Self> {
+        there_is(binary)?;
+        let data_dir = hub.place().dir().join("atoll");
+        let kubeconfig = data_dir.join("kubeconfig");
+        Ok(Self { binary: binary.to_owned(), kubeconfig, hub: hub.clone(), data_dir: Some(data_dir) })
+    }
+
+    /// As [`Atoll::new`] or [`Atoll::with_own_api`].
+    pub fn on(api: HubApi, binary: &Path, cluster: &Cluster, hub: &Bystander) -> Result<Self> {
+        match api {
+            HubApi::Cluster => Self::new(binary, cluster, hub),
+            HubApi::Own => Self::with_own_api(binary, hub),
+        }
+    }
+
+    /// Waits until a hub that was started has its API: at once if that is another's.
+    pub async fn has_api(&self) -> Result<()> {
+        if self.data_dir.is_none() {
+            return Ok(());
+        }
+        until(Deadline::after(Duration::from_secs(30), "the hub serves its API"), async || {
+            Ok(match self.run(&["clusters", "-o", "json"]).await {
+                Ok(output) if output.status.success() => Ok(()),
+                Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+                Err(error) => Err(error.to_string()),
+            })
+        })
+        .await
     }
 
     /// The kubeconfig of the hub's API.
@@ -91,10 +141,16 @@ impl Atoll {
 
     /// Starts a hub; its log is `logs/<log>.log` of the place.
     pub fn start_hub(&self, log: &str, more: &[&str]) -> Result<Process> {
-        let mut argv: Vec<String> =
-            [&*self.binary.to_string_lossy(), "hub", "--kubeconfig", &*self.kubeconfig.to_string_lossy()]
-                .map(str::to_owned)
-                .to_vec();
+        let mut argv: Vec<String> = vec![self.binary.display().to_string(), "hub".to_owned()];
+        match &self.data_dir {
+            None => argv.extend(["--kubeconfig".to_owned(), self.kubeconfig.display().to_string()]),
+            Some(data_dir) => argv.extend([
+                "--data-dir".to_owned(),
+                data_dir.display().to_string(),
+                "--api-address".to_owned(),
+                format!("{}:{OWN_API}", self.hub.addresses().v4),
+            ]),
+        }
         if !more.contains(&"--metrics-address") {
             argv.extend(["--metrics-address", HEALTH].map(str::to_owned));
         }
@@ -133,6 +189,16 @@ fn succeeded(arguments: &[&str], output: Output) -> Result<Output> {
     Err(failure(format!("atoll {}", arguments.join(" ")), &output))
 }
 
+fn there_is(binary: &Path) -> Result<()> {
+    if binary.is_file() {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("there is no program {}", binary.display()),
+        "build it first: cargo build --workspace",
+    ))
+}
+
 /// Where `atoll` lies when it was built together with the program that is running.
 pub fn beside(program: &Path) -> PathBuf {
     program.with_file_name("atoll")
@@ -141,8 +207,9 @@ pub fn beside(program: &Path) -> PathBuf {
 impl Lab {
     /// A hub on the API of the first cluster, in the bystander `hub`, with every cluster joined and Ready.
     pub async fn clusterset(&self, binary: &Path) -> Result<(Atoll, Process)> {
-        let atoll = Atoll::new(binary, self.member(1), self.bystander("hub"))?;
+        let atoll = Atoll::on(HubApi::of_environment(), binary, self.member(1), self.bystander("hub"))?;
         let hub = atoll.start_hub("hub", &[])?;
+        atoll.has_api().await?;
         for cluster in self.clusters() {
             atoll.join(cluster).await?;
         }

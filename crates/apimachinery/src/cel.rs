@@ -11,13 +11,26 @@ pub(crate) use convert::{plain, typed};
 
 use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::IdedExpr;
+use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::parser::Parser;
-use kube_cel::cel::{Context, Value};
+use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value};
 use std::sync::{Arc, LazyLock};
 
 /// The functions of CEL and of Kubernetes; registered once.
-static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
+static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
+    let mut functions = Context::default().with_all();
+    functions.add_function("string", string);
+    functions
+});
+
+/// `string(…)` of a truth value too, which the library leaves out.
+fn string(context: &FunctionContext<'_, '_>, This(value): This<Value>) -> Result<Value, ExecutionError> {
+    match value {
+        Value::Bool(truth) => Ok(Value::String(Arc::new(truth.to_string()))),
+        other => kube_cel::cel::functions::string(context, This(other)),
+    }
+}
 
 /// Most bytes of an expression: far more than anyone writes, and what a parser can stand.
 const SOURCE_MOST: usize = 64 * 1024;

@@ -11,6 +11,8 @@ use atoll_hub::unjoin::UnjoinError;
 use dns_server::ServerError;
 use dns_server::setup::SetupError;
 use kubeapi::backup::RestoreError;
+use kubeapi::server::ServeError;
+use kubeapi::store::OpenError;
 
 /// Asked wrongly; clap uses the same code.
 const USAGE: u8 = 2;
@@ -88,12 +90,39 @@ impl Failure {
         Self { what: format!("cannot {doing}: {error}"), why, hint: error.hint(), usage: false }
     }
 
+    pub(crate) fn no_data_dir() -> Self {
+        Self {
+            what: "it is not known where the hub's data lies".to_owned(),
+            why: Some("there is no home directory".to_owned()),
+            hint: Some("say it with --data-dir".to_owned()),
+            usage: true,
+        }
+    }
+
     pub(crate) fn no_data(data_dir: &Path) -> Self {
         Self {
             what: format!("there is no hub's data in {}", data_dir.display()),
             why: None,
             hint: Some("name the --data-dir that the hub was started with".to_owned()),
             usage: true,
+        }
+    }
+
+    /// The hub's own API does not start.
+    pub(crate) fn own_api(error: &anyhow::Error) -> Self {
+        let hint = if error.downcast_ref::<ServeError>().is_some() {
+            "choose another --api-address, or use another API with --kubeconfig"
+        } else if let Some(OpenError::InUse { .. }) = error.downcast_ref() {
+            "another hub runs on this --data-dir; stop it, or choose another"
+        } else {
+            "see what is wrong with the --data-dir; `atoll hub restore` makes one of a backup"
+        };
+        let why = std::iter::once(error.to_string()).chain(chain(error.chain().nth(1))).collect::<Vec<_>>();
+        Self {
+            what: "cannot start the hub's own API".to_owned(),
+            why: Some(why.join(": ")),
+            hint: Some(hint.to_owned()),
+            usage: false,
         }
     }
 

@@ -35,6 +35,8 @@ pub trait Server: Send + Sync {
     fn stop(&self) -> BoxFuture<'_, Result<(), String>>;
     /// An administrator's kubeconfig; there once the server was ready for the first time.
     fn kubeconfig(&self) -> Result<String, String>;
+    /// If it was started and has ended by itself: its last words.
+    fn ended(&self) -> Option<String>;
     /// Its processes.
     fn processes(&self) -> Vec<u32>;
 }
@@ -89,7 +91,8 @@ pub async fn measure(
         for at in turns(servers.len(), round) {
             progress(&format!("watchers, round {} of {}, {}", round + 1, options.rounds, servers[at].name()));
             let seen = watchers::measure(servers[at].as_ref(), options, round).await?;
-            rows[at].watch_ms.extend(seen);
+            rows[at].watch_ms.extend(seen.times);
+            rows[at].watches_ended += seen.ended;
         }
     }
     drop(loads);

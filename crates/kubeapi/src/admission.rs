@@ -1,4 +1,4 @@
-//! Policies that say no: ValidatingAdmissionPolicies, and the fence against giving others more than one has.
+//! Policies that say no (`ValidatingAdmissionPolicy`), and the fence against giving others more than one has.
 
 use crate::api::Core;
 use crate::authn::{MASTERS, User};
@@ -62,7 +62,7 @@ impl Policies {
                 Ok(policy) => bound.push(Bound { policy, document, bindings }),
                 // It was checked when it was written.
                 Err(_) => {
-                    tracing::warn!(policy = %document["metadata"]["name"], "the policy does not compile")
+                    tracing::warn!(policy = %document["metadata"]["name"], "the policy does not compile");
                 }
             }
         }

@@ -1,7 +1,8 @@
-//! What the server does by itself: it serves CRDs, empties namespaces, and collects what belongs to nobody.
+//! What the server does by itself: it serves CRDs, empties namespaces, collects what belongs to nobody, forgets events.
 
 mod definitions;
 mod discard;
+mod events;
 mod garbage;
 mod namespaces;
 mod roles;
@@ -23,6 +24,7 @@ impl Tasks {
             tokio::spawn(namespaces::run(Arc::clone(core))),
             tokio::spawn(garbage::run(Arc::clone(core))),
             tokio::spawn(roles::run(Arc::clone(core))),
+            tokio::spawn(events::run(Arc::clone(core))),
         ])
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn page(registry: &Registry, path: &str, parts: &Parts) -> Option<Ans
     let plain = |value: Value| Some(Answer::value(StatusCode::OK, &value, notation));
     match (steps.as_slice(), aggregated) {
         ([""], _) => plain(json!({"paths": paths(registry)})),
-        (["api"], Some(version)) => Some(all_at_once(registry, version, |group| group.is_empty(), parts)),
+        (["api"], Some(version)) => Some(all_at_once(registry, version, str::is_empty, parts)),
         (["apis"], Some(version)) => Some(all_at_once(registry, version, |group| !group.is_empty(), parts)),
         (["api"], None) => plain(json!({
             "kind": "APIVersions", "versions": ["v1"],

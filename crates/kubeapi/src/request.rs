@@ -165,9 +165,9 @@ fn resource(parts: &[&str]) -> (Option<Target>, bool) {
 mod tests {
     use super::*;
 
-    fn call(method: Method, uri: &str) -> Call {
+    fn call(method: &Method, uri: &str) -> Call {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-        Call::parse(&method, path, query).unwrap()
+        Call::parse(method, path, query).unwrap()
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             ),
             (Method::POST, "/apis/x.io/v1/things", "create", ["x.io", "v1", "", "things", "", ""]),
         ] {
-            let call = call(method, uri);
+            let call = call(&method, uri);
             let target = call.target.unwrap();
             let got = [
                 &target.group,
@@ -226,7 +226,7 @@ mod tests {
             "/apis/apps/v1",
             "/openapi/v3/apis/apps/v1",
         ] {
-            assert_eq!(call(Method::GET, uri).target, None, "{uri}");
+            assert_eq!(call(&Method::GET, uri).target, None, "{uri}");
         }
     }
 

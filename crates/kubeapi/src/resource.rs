@@ -4,10 +4,11 @@ use crate::encode::TypePrefix;
 use crate::refusal::Subject;
 use crate::store::Key;
 use crate::strategy::Habits;
-use apimachinery::schema::{Rules, Schema};
+use apimachinery::builtin;
+use apimachinery::schema::{Kind, Rules, Schema};
 use serde_json::Value;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use tokio::sync::watch;
 
 /// One resource of one version of a group.
@@ -52,8 +53,22 @@ pub(crate) struct Stored {
 /// A schema that is compiled in, or one that a CRD brought.
 #[derive(Clone, Debug)]
 pub(crate) enum SchemaRef {
-    BuiltIn(&'static Schema),
+    /// Made of the facts when somebody first looks at it: most kinds are never used.
+    BuiltIn(Arc<LazyLock<&'static Schema, Box<dyn FnOnce() -> &'static Schema + Send + Sync>>>),
     Custom(Arc<Schema>),
+}
+
+/// Objects of a kind that nobody described keep all that they have.
+static ANYTHING: LazyLock<Schema> =
+    LazyLock::new(|| Schema { kind: Kind::Object, preserve_unknown: true, ..Schema::default() });
+
+impl SchemaRef {
+    /// The schema of a kind of Kubernetes' own.
+    pub(crate) fn built_in(group: &str, version: &str, kind: &str) -> Self {
+        let [group, version, kind] = [group, version, kind].map(str::to_owned);
+        let make = move || builtin::schema(&group, &version, &kind).unwrap_or(&ANYTHING);
+        Self::BuiltIn(Arc::new(LazyLock::new(Box::new(make))))
+    }
 }
 
 impl Deref for SchemaRef {

@@ -79,6 +79,14 @@ impl Store {
         Ok(Self { shared, writer: Some(Arc::new(writer)) })
     }
 
+    /// Takes no more writes, and returns when those that it took are durable and the file is closed: for the end of a
+    /// process whose tasks still have the store. Reads go on. A store in memory has nothing to close.
+    pub fn close(&self) {
+        if let Some(writer) = &self.writer {
+            writer.close();
+        }
+    }
+
     /// The object at `key`.
     pub fn get(&self, key: &Key) -> Option<Object> {
         self.shared.read().get(key)

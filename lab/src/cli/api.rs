@@ -6,9 +6,10 @@ use atoll_bench::api::{Options, Server, measure};
 use clap::Args;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use lab::clusterset::beside;
 use lab::{Bystander, Cluster, Component, Lab, Process, Progress, Spec};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,8 +17,7 @@ use std::time::Duration;
 pub(super) struct Api {
     #[command(flatten)]
     options: Options,
-    /// A program that serves the embedded API, given a data directory and an address; by default the example `serve`
-    /// of the crate `kubeapi` that was built beside this program.
+    /// The product, whose hub has the embedded API; by default the `atoll` beside this program.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// The lab to start and take down; one of this name that is up goes first.
@@ -32,10 +32,7 @@ impl Api {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let program = match self.binary {
             Some(program) => program,
-            None => std::env::current_exe()
-                .context("where is this program?")?
-                .with_file_name("examples")
-                .join("serve"),
+            None => beside(&std::env::current_exe().context("where is this program?")?),
         };
         anyhow::ensure!(
             program.is_file(),
@@ -88,7 +85,10 @@ impl Server for Embedded {
                 gone(fs::remove_file(self.data_dir().join("store.redb")))?;
             }
             let (program, dir) = (self.program.display().to_string(), self.data_dir().display().to_string());
-            let argv = vec![program, dir, format!("0.0.0.0:{PORT}")];
+            let address = format!("0.0.0.0:{PORT}");
+            let flags = ["hub", "--data-dir", &dir, "--api-address", &address, "--metrics-address", "none"];
+            let argv: Vec<String> =
+                std::iter::once(program.as_str()).chain(flags).map(str::to_owned).collect();
             let started = self.place.place().spawn("embedded", &argv).map_err(|error| error.to_string())?;
             *self.process() = Some(started);
             Ok(())
@@ -99,7 +99,16 @@ impl Server for Embedded {
     fn stop(&self) -> BoxFuture<'_, Result<(), String>> {
         async move {
             let Some(process) = self.process().take() else { return Ok(()) };
-            process.end(GRACE).map_err(|error| error.to_string())
+            process.end(GRACE).map_err(|error| error.to_string())?;
+            // Its first thread is gone; one that waits for the disk still holds the data directory.
+            let traces = PathBuf::from(format!("/proc/{}", process.pid()));
+            for _ in 0..GRACE.as_millis() / 10 {
+                if !traces.exists() {
+                    return Ok(());
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err("the embedded server does not go".to_owned())
         }
         .boxed()
     }
@@ -114,6 +123,11 @@ impl Server for Embedded {
         cluster["server"] = format!("https://{}:{PORT}", self.place.addresses().v4).into();
         cluster["tls-server-name"] = "localhost".into();
         Ok(config.to_string())
+    }
+
+    fn ended(&self) -> Option<String> {
+        let ended = self.process().is_some_and(|process| !process.alive());
+        ended.then(|| last_words(&self.place.place().dir().join("logs/embedded.log")))
     }
 
     fn processes(&self) -> Vec<u32> {
@@ -158,6 +172,11 @@ impl Server for Real {
         Ok(self.0.kubeconfig())
     }
 
+    fn ended(&self) -> Option<String> {
+        let ended = Component::API.into_iter().find(|part| self.0.process(*part).is_none())?;
+        Some(last_words(&self.0.log(ended)))
+    }
+
     fn processes(&self) -> Vec<u32> {
         Component::API
             .into_iter()
@@ -165,6 +184,12 @@ impl Server for Real {
             .map(|process| process.pid())
             .collect()
     }
+}
+
+fn last_words(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().rev().take(5).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
 /// What isn't there needs no removing.

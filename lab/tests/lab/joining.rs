@@ -5,7 +5,7 @@ use anyhow::{Context, ensure};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, ListParams};
-use lab::clusterset::{Atoll, beside};
+use lab::clusterset::{Atoll, HubApi, beside};
 use lab::suite::name;
 use lab::{Lab, Progress, Spec};
 use serde_json::json;
@@ -23,8 +23,9 @@ fn binary() -> std::path::PathBuf {
 
 async fn start(name: &str) -> anyhow::Result<(Lab, Atoll, lab::Process)> {
     let lab = Lab::start(&Spec::api_only(name, 2).with_bystander("hub"), &Progress::silent()).await?;
-    let atoll = Atoll::new(&binary(), lab.member(1), lab.bystander("hub"))?;
+    let atoll = Atoll::on(HubApi::of_environment(), &binary(), lab.member(1), lab.bystander("hub"))?;
     let hub = atoll.start_hub("hub", &[])?;
+    atoll.has_api().await?;
     Ok((lab, atoll, hub))
 }
 

@@ -7,6 +7,9 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 /// Most levels in YAML: its reader needs much more of the stack for each than ours.
 const DEPTH_MOST: usize = 64;
 
+/// Most values in YAML: a few lines of aliases make any number of them.
+const NODES_MOST: usize = 100_000;
+
 /// Reads one YAML document as [`super::parse`] reads JSON. Of duplicate fields the first one is told, by what the
 /// reader says about it: it does not know the path.
 ///
@@ -22,7 +25,7 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|error| ParseError::Syntax(format!("yaml: {error}")))?;
     let read = |duplicate_keys: DuplicateKeyPolicy| {
         let options = serde_saphyr::options! {
-            budget: serde_saphyr::budget! { max_depth: DEPTH_MOST, max_nodes: 1_000_000 },
+            budget: serde_saphyr::budget! { max_depth: DEPTH_MOST, max_nodes: NODES_MOST },
             duplicate_keys: duplicate_keys,
             with_snippet: false,
         };

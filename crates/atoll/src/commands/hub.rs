@@ -18,6 +18,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use embedded::{Embedded, Place};
 
 use crate::cli::{HubApi, duration};
+use crate::failure::Failure;
 use crate::logs::{self, Format};
 use crate::signals;
 
@@ -101,7 +102,7 @@ impl Hub {
         let own = match self.api.own_data_dir() {
             Some(data_dir) => {
                 let place = Place { data_dir: &data_dir, address: self.api_address, names: &self.api_name };
-                Some(Embedded::start(&place).await?)
+                Some(Embedded::start(&place).await.map_err(|error| Failure::own_api(&error))?)
             }
             None => None,
         };

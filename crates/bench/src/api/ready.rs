@@ -28,6 +28,9 @@ pub(super) async fn start(server: &dyn Server, empty: bool) -> Result<f64, Error
                 Err(error) => last = error.to_string(),
             }
         }
+        if let Some(why) = server.ended() {
+            return Err(Error::Hook { action: "start a server", why });
+        }
         tokio::time::sleep(PAUSE).await;
     }
     Err(Error::Deadline {
@@ -44,7 +47,7 @@ pub(super) async fn client(server: &dyn Server) -> Result<kube::Client, Error> {
     let parsed = Kubeconfig::from_yaml(&text).map_err(|error| unusable(error.to_string()))?;
     let config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
     let mut config = config.map_err(|error| unusable(error.to_string()))?;
-    config.connect_timeout = Some(Duration::from_secs(3));
+    config.connect_timeout = Some(Duration::from_secs(10));
     config.read_timeout = Some(Duration::from_secs(60));
     config.default_retry = false;
     kube::Client::try_from(config).doing(|| format!("make a client of {}", server.name()))

@@ -36,6 +36,8 @@ pub struct Row {
     pub updates: Rate,
     /// Milliseconds from a change to each watcher's line, in short.
     pub watch: Option<Summary>,
+    /// How often the server ended a watch that somebody still wanted.
+    pub watches_ended: usize,
     /// Every sample of that.
     #[serde(skip)]
     pub(super) watch_ms: Vec<f64>,
@@ -78,6 +80,7 @@ impl Row {
             creates: Rate::default(),
             updates: Rate::default(),
             watch: None,
+            watches_ended: 0,
             watch_ms: Vec::new(),
         }
     }
@@ -121,8 +124,14 @@ impl Report {
             line("  one update, p99", "ms", |row| Some(row.updates.latency?.p99)),
             line(&format!("change to {watchers} watchers, p50"), "ms", |row| Some(row.watch?.p50)),
             line(&format!("change to {watchers} watchers, p99"), "ms", |row| Some(row.watch?.p99)),
+            line("  watches that the server ended", "", ended),
         ]
     }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "there are not that many watches")]
+fn ended(row: &Row) -> Option<f64> {
+    Some(row.watches_ended as f64)
 }
 
 fn middle(samples: &[f64]) -> Option<f64> {

@@ -5,7 +5,6 @@ use super::ready::{client, get};
 use super::{Options, Server};
 use crate::error::{Doing, Error};
 use futures_util::{AsyncBufReadExt, StreamExt};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -13,89 +12,127 @@ use tokio::task::JoinSet;
 const LIMIT: Duration = Duration::from_secs(30);
 const WATCHED: &str = "watched";
 
-/// What a watcher was told, and when; or how its watch ended.
-type News = Result<(Option<String>, Instant), String>;
+/// What the watchers of one round saw.
+pub(super) struct Seen {
+    /// Milliseconds per change and watcher.
+    pub(super) times: Vec<f64>,
+    /// How often the server ended a watch.
+    pub(super) ended: usize,
+}
 
-/// Milliseconds per change and watcher.
-pub(super) async fn measure(server: &dyn Server, options: &Options, round: usize) -> Result<Vec<f64>, Error> {
+/// What became of a watch.
+enum News {
+    /// It was told this change, or something else.
+    Told(Option<String>, Instant),
+    /// The server ended it. The watcher watches again, and is shown first what is there.
+    Ended,
+    /// It can't watch any more.
+    Failed(String),
+}
+
+/// Everybody who watches.
+struct Watchers {
+    server: String,
+    news: mpsc::UnboundedReceiver<(usize, News)>,
+    count: usize,
+    ended: usize,
+    // Dropped, they end.
+    _tasks: JoinSet<()>,
+}
+
+/// One round of changes.
+pub(super) async fn measure(server: &dyn Server, options: &Options, round: usize) -> Result<Seen, Error> {
     let writer = client(server).await?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     if round == 0 {
         let made = writer.request_text(send("POST", &path, config_map(WATCHED, "nothing yet"))).await;
         made.doing(|| format!("make what is watched in {}", server.name()))?;
     }
-    let (tell, mut seen) = mpsc::unbounded_channel();
-    let mut watching = JoinSet::new();
-    let wanted = format!("{path}?watch=true&fieldSelector=metadata.name%3D{WATCHED}&timeoutSeconds=600");
-    for _ in 0..options.watchers {
-        let client = client(server).await?;
-        let lines = client.request_stream(get(&wanted)).await.doing(|| format!("watch {}", server.name()))?;
-        let tell = tell.clone();
-        watching.spawn(async move {
-            let mut lines = Box::pin(lines).lines();
-            loop {
-                let line = lines.next().await;
-                let at = Instant::now();
-                let news = match line {
-                    Some(Ok(line)) => Ok((said(&line), at)),
-                    Some(Err(error)) => Err(error.to_string()),
-                    None => Err("it came to its end".to_owned()),
-                };
-                let ended = news.is_err();
-                if tell.send(news).is_err() || ended {
-                    return;
-                }
-            }
-        });
-    }
+    let mut watchers = Watchers::open(server, &path, options.watchers).await?;
     let mut times = Vec::new();
     // Each watch begins with the object as it is: from then on it is known to be open.
-    wait(&mut seen, options.watchers, None, server.name()).await?;
+    watchers.told(None).await?;
     for change in 0..options.changes {
         let says = format!("<{}>", round * options.changes + change);
         let body = config_map(WATCHED, &says);
-        let says: Arc<str> = says.into();
         let sent = Instant::now();
         let writing = writer.request_text(send("PUT", &format!("{path}/{WATCHED}"), body));
-        let (written, told) =
-            tokio::join!(writing, wait(&mut seen, options.watchers, Some(&says), server.name()));
+        let (written, told) = tokio::join!(writing, watchers.told(Some(&says)));
         written.doing(|| format!("change what is watched in {}", server.name()))?;
         times.extend(told?.into_iter().map(|at| at.duration_since(sent).as_secs_f64() * 1e3));
     }
-    Ok(times)
+    Ok(Seen { times, ended: watchers.ended })
 }
 
-/// When each of `watchers` was told `says`, or anything.
-async fn wait(
-    seen: &mut mpsc::UnboundedReceiver<News>,
-    watchers: usize,
-    says: Option<&str>,
-    server: &str,
-) -> Result<Vec<Instant>, Error> {
-    let mut told = Vec::with_capacity(watchers);
-    let all = tokio::time::timeout(LIMIT, async {
-        while told.len() < watchers {
-            match seen.recv().await {
-                Some(Ok((said, at))) if says.is_none() || said.as_deref() == says => told.push(at),
-                Some(Ok(_)) => {}
-                Some(Err(why)) => return Err(Error::Hook { action: "watch", why }),
-                None => break,
+impl Watchers {
+    async fn open(server: &dyn Server, path: &str, count: usize) -> Result<Self, Error> {
+        let (tell, news) = mpsc::unbounded_channel();
+        let wanted = format!("{path}?watch=true&fieldSelector=metadata.name%3D{WATCHED}&timeoutSeconds=600");
+        let mut tasks = JoinSet::new();
+        for watcher in 0..count {
+            // Connections are opened one after the other: a crowd at the door isn't what is measured.
+            let client = client(server).await?;
+            client.request_text(get("/version")).await.doing(|| format!("ask {}", server.name()))?;
+            tasks.spawn(watch(watcher, client, wanted.clone(), tell.clone()));
+        }
+        Ok(Self { server: server.name().to_owned(), news, count, ended: 0, _tasks: tasks })
+    }
+
+    /// When each watcher was first told `says`, or anything.
+    async fn told(&mut self, says: Option<&str>) -> Result<Vec<Instant>, Error> {
+        let mut told: Vec<Option<Instant>> = vec![None; self.count];
+        let mut missing = self.count;
+        let deadline = tokio::time::Instant::now() + LIMIT;
+        while missing > 0 {
+            match tokio::time::timeout_at(deadline, self.news.recv()).await {
+                Ok(Some((watcher, News::Told(said, at)))) => {
+                    if (says.is_none() || said.as_deref() == says) && told[watcher].is_none() {
+                        told[watcher] = Some(at);
+                        missing -= 1;
+                    }
+                }
+                Ok(Some((_, News::Ended))) => self.ended += 1,
+                Ok(Some((_, News::Failed(why)))) => return Err(Error::Hook { action: "watch", why }),
+                Ok(None) | Err(_) => {
+                    let what = says.map_or("what is there".to_owned(), |says| format!("the change {says}"));
+                    return Err(Error::Deadline {
+                        what: format!("every watcher of {} sees {what}", self.server),
+                        seconds: LIMIT.as_secs(),
+                        missing: format!("{missing} of {}", self.count),
+                    });
+                }
             }
         }
-        Ok(())
-    });
-    if let Ok(ended) = all.await {
-        ended?;
+        Ok(told.into_iter().flatten().collect())
     }
-    if told.len() == watchers {
-        return Ok(told);
+}
+
+/// Watches, and watches again when the server ends it: servers do that to watchers that they find too slow.
+async fn watch(
+    watcher: usize,
+    client: kube::Client,
+    wanted: String,
+    tell: mpsc::UnboundedSender<(usize, News)>,
+) {
+    loop {
+        let lines = match client.request_stream(get(&wanted)).await {
+            Ok(lines) => lines,
+            Err(error) => {
+                let _ = tell.send((watcher, News::Failed(error.to_string())));
+                return;
+            }
+        };
+        let mut lines = Box::pin(lines).lines();
+        while let Some(Ok(line)) = lines.next().await {
+            let at = Instant::now();
+            if tell.send((watcher, News::Told(said(&line), at))).is_err() {
+                return;
+            }
+        }
+        if tell.send((watcher, News::Ended)).is_err() {
+            return;
+        }
     }
-    let what = match says {
-        Some(says) => format!("every watcher of {server} sees the change {says}"),
-        None => format!("every watcher of {server} sees what is there"),
-    };
-    let missing = format!("{} of {watchers}", watchers - told.len());
-    Err(Error::Deadline { what, seconds: LIMIT.as_secs(), missing })
 }
 
 /// The part of a line that says which change it is, without reading all of it as JSON: this is the clock, not the work.

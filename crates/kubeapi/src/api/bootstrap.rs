@@ -7,6 +7,7 @@ use crate::refusal::Refusal;
 use crate::registry;
 use crate::store::{Key, Write, WriteError};
 use crate::{encode, strategy};
+use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -14,15 +15,16 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 impl Core {
     /// Makes what is missing.
     pub(super) async fn bootstrap(&self) -> Result<(), Refusal> {
-        for name in NAMESPACES {
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            self.ensure("namespaces", "", object).await?;
-        }
-        for (resource, object) in rbac::defaults::objects() {
-            self.ensure(resource, rbac::GROUP, object).await?;
-        }
+        let namespaces = NAMESPACES.map(|name| {
+            ("namespaces", "", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+        });
+        let roles =
+            rbac::defaults::objects().into_iter().map(|(resource, object)| (resource, rbac::GROUP, object));
+        let service = ("services", "", kubernetes_service());
+        // All at once: they share a sync of the disk.
+        let all = namespaces.into_iter().chain(roles).chain([service]);
+        try_join_all(all.map(|(plural, group, object)| self.ensure(plural, group, object))).await?;
         self.access.changed();
-        self.ensure("services", "", kubernetes_service()).await?;
         // The CRDs of an earlier run are served before the first request is.
         let prefix = Key::resource_prefix("apiextensions.k8s.io", "customresourcedefinitions");
         let page = self

@@ -1,4 +1,4 @@
-//! ClusterRoles that gather the rules of others.
+//! Cluster roles that gather the rules of others.
 
 use crate::api::Core;
 use crate::rbac;

@@ -4,12 +4,6 @@ use crate::resource::{Names, Resource, Scale, SchemaRef, Stored, Subresource};
 use crate::strategy::{Generation, Habits, Orphans, Special};
 use apimachinery::builtin;
 use apimachinery::meta::NameRule;
-use apimachinery::schema::{Kind, Schema};
-use std::sync::LazyLock;
-
-/// Objects of a kind that nobody described keep all that they have.
-static ANYTHING: LazyLock<Schema> =
-    LazyLock::new(|| Schema { kind: Kind::Object, preserve_unknown: true, ..Schema::default() });
 
 /// The verbs of a resource that can only be asked.
 const ASK: &[&str] = &["create"];
@@ -29,7 +23,7 @@ fn line(group: &str, version: &str, kind: &str, plural: &str, short: &[&str]) ->
         short: owned(short),
         categories: Vec::new(),
     };
-    let schema = SchemaRef::BuiltIn(builtin::schema(group, version, kind).unwrap_or(&ANYTHING));
+    let schema = SchemaRef::built_in(group, version, kind);
     let stored = Stored { group: group.to_owned(), plural: plural.to_owned(), version: version.to_owned() };
     Line(Resource::new(group, version, names, true, schema, Habits::default(), Vec::new(), stored))
 }

@@ -7,7 +7,7 @@ use super::object::{Object, Write, WriteError};
 use super::shared::Shared;
 use super::state::{Change, decide};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -18,42 +18,56 @@ const BATCH_BYTES: usize = 4 << 20;
 
 type Answer = oneshot::Sender<Result<Object, WriteError>>;
 
-struct Request {
-    key: Key,
-    write: Write,
-    answer: Answer,
+enum Request {
+    Write(Key, Write, Answer),
+    /// No more after what is in the queue.
+    Close,
 }
 
 /// The queue to the thread. Dropping it ends the thread, after what was queued is written.
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Option<mpsc::Sender<Request>>,
-    thread: Option<JoinHandle<()>>,
+    queue: mpsc::Sender<Request>,
+    end: Mutex<Option<End>>,
+}
+
+/// How to end the thread: a place in the queue that is kept for it, however full that is.
+#[derive(Debug)]
+struct End {
+    place: mpsc::OwnedPermit<Request>,
+    thread: JoinHandle<()>,
 }
 
 impl Writer {
     pub(super) fn start(shared: Arc<Shared>, disk: Disk) -> std::io::Result<Self> {
         let (queue, requests) = mpsc::channel(QUEUE);
+        let place = queue.clone().try_reserve_owned().map_err(|_| std::io::ErrorKind::BrokenPipe)?;
         let desk = Desk { shared, disk, doubt: None };
         let thread = std::thread::Builder::new().name("store".into()).spawn(move || desk.run(requests))?;
-        Ok(Self { queue: Some(queue), thread: Some(thread) })
+        Ok(Self { queue, end: Mutex::new(Some(End { place, thread })) })
     }
 
     pub(super) async fn write(&self, key: Key, write: Write) -> Result<Object, WriteError> {
-        let queue = self.queue.as_ref().ok_or(WriteError::Closed)?;
         let (answer, answered) = oneshot::channel();
-        queue.send(Request { key, write, answer }).await.map_err(|_| WriteError::Closed)?;
+        let request = Request::Write(key, write, answer);
+        self.queue.send(request).await.map_err(|_| WriteError::Closed)?;
         answered.await.map_err(|_| WriteError::Closed)?
+    }
+
+    /// Takes no more writes, and waits until those that it took are done and the file is closed.
+    pub(super) fn close(&self) {
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(End { place, thread }) = end {
+            place.send(Request::Close);
+            // A panic in there has been printed; the store is gone either way.
+            let _ = thread.join();
+        }
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.queue = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic in there has been printed; the store is gone either way.
-            let _ = thread.join();
-        }
+        self.close();
     }
 }
 
@@ -86,7 +100,11 @@ impl Desk {
             let mut batch = Batch::default();
             let mut next = Some(first);
             while let Some(request) = next {
-                self.decide(request, &mut batch);
+                match request {
+                    Request::Write(key, write, answer) => self.decide(key, write, answer, &mut batch),
+                    // Who waits for a place in the queue is turned away; who has one is served.
+                    Request::Close => requests.close(),
+                }
                 next = if batch.bytes < BATCH_BYTES { requests.try_recv().ok() } else { None };
             }
             self.commit(batch);
@@ -94,8 +112,7 @@ impl Desk {
     }
 
     /// Answers what fails; the rest joins the batch.
-    fn decide(&mut self, request: Request, batch: &mut Batch) {
-        let Request { key, write, answer } = request;
+    fn decide(&mut self, key: Key, write: Write, answer: Answer, batch: &mut Batch) {
         // While a batch is in doubt, nobody can say what is there.
         if batch.changes.is_empty()
             && let Err(error) = self.settle()

@@ -115,7 +115,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         Some("Cluster" | "Namespaced") => {}
         None | Some("") => errors.push(FieldError::required("spec.scope", "")),
         Some(other) => {
-            errors.push(FieldError::not_supported("spec.scope", other, &["Cluster", "Namespaced"]))
+            errors.push(FieldError::not_supported("spec.scope", other, &["Cluster", "Namespaced"]));
         }
     }
     check_names(&spec["names"], &mut errors);

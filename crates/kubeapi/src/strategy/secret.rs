@@ -1,4 +1,4 @@
-//! Secrets and ConfigMaps: what is given in plain text, what may be a key, and what is immutable.
+//! Secrets and config maps: what is given in plain text, what may be a key, and what is immutable.
 
 use apimachinery::invalid::FieldError;
 use apimachinery::names;

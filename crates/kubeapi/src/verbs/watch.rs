@@ -171,7 +171,7 @@ impl Feed {
             tokio::select! {
                 biased;
                 event = watch.next() => match event {
-                    Ok(event) => self.take(event),
+                    Ok(event) => self.take(&event),
                     Err(error) => self.fail(error),
                 },
                 () = bookmark => {
@@ -195,8 +195,8 @@ impl Feed {
     }
 
     /// An event and those that are there already.
-    fn take(&mut self, first: Event) {
-        self.event(&first);
+    fn take(&mut self, first: &Event) {
+        self.event(first);
         for _ in 1..BATCH {
             let Some(watch) = &mut self.watch else { return };
             match watch.try_next() {

@@ -6,6 +6,12 @@
 //! ```
 //! A case is a function on a [`target::Target`], the same for both. Answers of `golden/` were recorded from the
 //! real server and are compared on both. See `docs/kubeapi.md` for what is left out on purpose.
+//!
+//! | variable | what it does |
+//! |---|---|
+//! | `ATOLL_CONTRACT_ONLY=embedded` or `real` | runs the cases on one server only |
+//! | `ATOLL_CONTRACT_LAB=NAME` | uses a lab that is up (`lab up -n 1 --api-with-cleanup`) as the real one |
+//! | `ATOLL_CONTRACT_RECORD=1` | writes the golden answers anew, from the real server |
 
 #![allow(clippy::needless_pass_by_value, reason = "cases say their JSON in place")]
 
@@ -45,6 +51,8 @@ mod watching;
 
 fn main() -> std::process::ExitCode {
     let mut suite = suite::Suite::new();
+    // They take longest.
+    suite.add("clients", clients::CASES);
     suite.add("create", create::CASES);
     suite.add("read", read::CASES);
     suite.add("selectors", selectors::CASES);
@@ -70,6 +78,5 @@ fn main() -> std::process::ExitCode {
     suite.add("records", records::CASES);
     suite.add("policies", policies::CASES);
     suite.add("bad_input", bad_input::CASES);
-    suite.add("clients", clients::CASES);
     suite.run()
 }

@@ -26,6 +26,7 @@ cases! {
     an_error_fails_by_default,
     an_error_can_be_ignored,
     a_broken_policy_is_refused,
+    a_policy_must_be_of_type_bool,
     a_binding_needs_actions,
     a_policy_does_not_hinder_a_dry_run_less,
 }
@@ -291,6 +292,10 @@ async fn a_broken_policy_is_refused(api: Target) {
     answer.refused_with(422, "Invalid", "spec.validations[0].expression: Invalid value: \"object.data +\": compilation failed: ERROR: <input>:1:14: Syntax error:");
     let answer = api.post(POLICIES, policy(&name, json!({"validations": []}))).await;
     answer.refused_with(422, "Invalid", "validations or auditAnnotations must contain at least one item");
+}
+
+async fn a_policy_must_be_of_type_bool(api: Target) {
+    let name = api.label();
     let answer = api.post(POLICIES, policy(&name, json!({"validations": [{"expression": "1 + 1"}]}))).await;
     answer.refused_with(422, "Invalid", "must evaluate to bool");
 }

@@ -1,8 +1,10 @@
 //! The API in this process, through `kube::Client` and no socket.
 
+mod access;
 mod crds;
 mod garbage;
 mod objects;
+mod restart;
 mod watches;
 
 use kube::Client;

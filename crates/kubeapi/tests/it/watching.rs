@@ -119,3 +119,34 @@ async fn a_list_of_the_future_says_where_the_store_is() {
     let answer = store.list("/", Some(7), None, None);
     assert_eq!(answer, Err(RevisionError::Future { requested: 7, current: 0 }));
 }
+
+#[tokio::test]
+async fn a_closed_store_is_read_and_not_written() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = dir.path().join("store.redb");
+    let store = Store::open(&path).unwrap();
+    let key = Key::new("", "configmaps", "shop", "a");
+    let written = store.write(key.clone(), Write::create(body)).await.unwrap();
+    store.clone().close();
+    let late = store.write(key.clone(), Write::update(written.revision, body)).await;
+    assert_eq!(late, Err(WriteError::Closed));
+    assert_eq!(store.get(&key).as_ref(), Some(&written));
+    // Somebody else can have the file although this one is still there.
+    assert_eq!(Store::open(&path).unwrap().get(&key), Some(written));
+}
+
+#[tokio::test]
+async fn closing_does_not_wait_for_writers_who_do_not_look() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let store = Store::open(dir.path().join("store.redb")).unwrap();
+    let mut writes = tokio::task::JoinSet::new();
+    for at in 0..20 {
+        let (store, key) = (store.clone(), Key::new("", "configmaps", "shop", &format!("n{at}")));
+        writes.spawn(async move { store.write(key, Write::create(body)).await });
+    }
+    // They run until each waits for its answer; then this thread, the only one, is in `close`.
+    tokio::task::yield_now().await;
+    store.close();
+    let done = writes.join_all().await.into_iter().filter(Result::is_ok).count();
+    assert_eq!(done as u64, store.revision(), "acknowledged is what is there");
+}

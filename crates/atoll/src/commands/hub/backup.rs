@@ -12,6 +12,7 @@ use futures_util::AsyncReadExt;
 use kubeapi::backup::{self, BACKUP_PATH, STORE_FILE, Summary};
 use kubeapi::store::{OpenError, Store};
 
+use super::default_data_dir;
 use crate::failure::Failure;
 
 /// Copy a data directory, also while a hub runs on it.
@@ -19,9 +20,9 @@ use crate::failure::Failure;
 #[command(after_help = "Example:
   atoll hub backup --data-dir /var/lib/atoll -o hub-2026-11-15.jsonl")]
 pub(crate) struct Backup {
-    /// The hub's data directory.
-    #[arg(long, value_name = "DIR")]
-    data_dir: PathBuf,
+    /// The hub's data directory [default: ~/.atoll].
+    #[arg(long, value_name = "DIR", env = "ATOLL_DATA_DIR")]
+    data_dir: Option<PathBuf>,
     /// The file to write. It will have the hub's keys and secrets in it.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -29,14 +30,14 @@ pub(crate) struct Backup {
 
 impl Backup {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let path = self.data_dir.join(STORE_FILE);
-        if !path.is_file() {
-            return Err(Failure::no_data(&self.data_dir).into());
+        let data_dir = self.data_dir.clone().or_else(default_data_dir).ok_or_else(Failure::no_data_dir)?;
+        if !data_dir.join(STORE_FILE).is_file() {
+            return Err(Failure::no_data(&data_dir).into());
         }
         let mut part = self.output.clone().into_os_string();
         part.push(".part");
         let part = PathBuf::from(part);
-        let summary = match self.fetch(&path, &part).await {
+        let summary = match fetch(&data_dir, &part).await {
             Ok(summary) => summary,
             Err(error) => {
                 // Half a backup is of no use to anybody.
@@ -48,37 +49,37 @@ impl Backup {
         println!("{} objects at revision {} in {}", summary.objects, summary.revision, self.output.display());
         Ok(())
     }
+}
 
-    async fn fetch(&self, store: &Path, part: &Path) -> anyhow::Result<Summary> {
-        let written = || format!("cannot write {}", part.display());
-        let mut file = private(part).with_context(written)?;
-        match Store::open(store) {
-            Ok(store) => backup::Backup::take(&store, &self.data_dir)?.write_to(&mut file)?,
-            Err(OpenError::InUse { .. }) => self.from_running(&mut file).await?,
-            Err(error) => return Err(error.into()),
-        }
-        file.sync_all().with_context(written)?;
-        drop(file);
-        // What the network or the disk made of it is read back before anybody counts on it.
-        Ok(backup::check(BufReader::new(File::open(part).with_context(written)?))?)
+async fn fetch(data_dir: &Path, part: &Path) -> anyhow::Result<Summary> {
+    let written = || format!("cannot write {}", part.display());
+    let mut file = private(part).with_context(written)?;
+    match Store::open(data_dir.join(STORE_FILE)) {
+        Ok(store) => backup::Backup::take(&store, data_dir)?.write_to(&mut file)?,
+        Err(OpenError::InUse { .. }) => from_running(data_dir, &mut file).await?,
+        Err(error) => return Err(error.into()),
     }
+    file.sync_all().with_context(written)?;
+    drop(file);
+    // What the network or the disk made of it is read back before anybody counts on it.
+    Ok(backup::check(BufReader::new(File::open(part).with_context(written)?))?)
+}
 
-    /// A hub that runs has the data directory to itself: it is asked.
-    async fn from_running(&self, file: &mut File) -> anyhow::Result<()> {
-        let config = connect::config(Some(&self.data_dir.join("kubeconfig")), None).await?;
-        let client = connect::client(config)?;
-        let mut request = http::Request::new(Vec::new());
-        *request.uri_mut() = http::Uri::from_static(BACKUP_PATH);
-        let stream = client.request_stream(request).await.context("the running hub gives no backup")?;
-        let mut stream = Box::pin(stream);
-        let mut chunk = vec![0; 64 << 10];
-        loop {
-            let read = stream.read(&mut chunk).await.context("the running hub broke off")?;
-            if read == 0 {
-                return Ok(());
-            }
-            file.write_all(&chunk[..read])?;
+/// A hub that runs has the data directory to itself: it is asked.
+async fn from_running(data_dir: &Path, file: &mut File) -> anyhow::Result<()> {
+    let config = connect::config(Some(&data_dir.join("kubeconfig")), None).await?;
+    let client = connect::client(config)?;
+    let mut request = http::Request::new(Vec::new());
+    *request.uri_mut() = http::Uri::from_static(BACKUP_PATH);
+    let stream = client.request_stream(request).await.context("the running hub gives no backup")?;
+    let mut stream = Box::pin(stream);
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        let read = stream.read(&mut chunk).await.context("the running hub broke off")?;
+        if read == 0 {
+            return Ok(());
         }
+        file.write_all(&chunk[..read])?;
     }
 }
 

@@ -20,6 +20,7 @@ const HUB: &str = "atoll-hub";
 /// A running API. It ends with this value.
 pub(super) struct Embedded {
     api: Api,
+    store: Store,
     /// Requests from outside do not take turns with the hub's own work.
     runtime: Option<Runtime>,
 }
@@ -44,8 +45,9 @@ impl Embedded {
         let runtime =
             Builder::new_multi_thread().worker_threads(2).thread_name("api").enable_all().build()?;
         let (address, certificates) = (place.address, pki.clone());
+        let served = store.clone();
         let started = runtime.spawn(async move {
-            let api = Api::start(store, options).await?;
+            let api = Api::start(served, options).await?;
             let server = Server::bind(address, &certificates).await?;
             let address = server.address()?;
             tokio::spawn(server.run(api.clone()));
@@ -55,7 +57,7 @@ impl Embedded {
         let url = format!("https://{}", reachable(address));
         let kubeconfig = pki.write_kubeconfig(data_dir, &url)?;
         tracing::info!(%url, kubeconfig = %kubeconfig.display(), "serving the hub's API");
-        Ok(Self { api, runtime: Some(runtime) })
+        Ok(Self { api, store, runtime: Some(runtime) })
     }
 
     /// The hub's way in: no socket, and nothing that it may not do.
@@ -70,6 +72,8 @@ impl Drop for Embedded {
             // Watches have no end of their own.
             runtime.shutdown_background();
         }
+        // Tasks that are left hold the store: closed by hand, it needs no repair at the next start.
+        self.store.close();
     }
 }
 

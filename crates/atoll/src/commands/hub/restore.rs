@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use kubeapi::backup;
 
+use super::default_data_dir;
 use crate::failure::Failure;
 
 /// Make a data directory what it was when a backup was taken.
@@ -19,9 +20,9 @@ pub(crate) struct Restore {
     /// The backup.
     #[arg(value_name = "FILE")]
     backup: PathBuf,
-    /// The data directory; no hub may run on it.
-    #[arg(long, value_name = "DIR")]
-    data_dir: PathBuf,
+    /// The data directory; no hub may run on it [default: ~/.atoll].
+    #[arg(long, value_name = "DIR", env = "ATOLL_DATA_DIR")]
+    data_dir: Option<PathBuf>,
     /// Replace what is there; it is moved to DIR/restore.old.
     #[arg(long)]
     force: bool,
@@ -31,8 +32,9 @@ impl Restore {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let file =
             File::open(&self.backup).with_context(|| format!("cannot read {}", self.backup.display()))?;
-        let restored = backup::restore(BufReader::new(file), &self.data_dir, self.force)
-            .map_err(|error| Failure::restore(&self.data_dir, &error))?;
+        let data_dir = self.data_dir.clone().or_else(default_data_dir).ok_or_else(Failure::no_data_dir)?;
+        let restored = backup::restore(BufReader::new(file), &data_dir, self.force)
+            .map_err(|error| Failure::restore(&data_dir, &error))?;
         let backup::Restored { objects, taken_at, revision } = restored;
         println!("{objects} objects of revision {taken_at}; the hub goes on from revision {revision}");
         Ok(())

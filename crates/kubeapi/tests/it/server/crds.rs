@@ -25,19 +25,19 @@ fn definition() -> CustomResourceDefinition {
     .unwrap()
 }
 
-async fn establish(client: &Client) -> Api<CustomResourceDefinition> {
+pub(super) async fn establish(client: &Client) -> Api<CustomResourceDefinition> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     crds.create(&PostParams::default(), &definition()).await.unwrap();
     await_condition(crds.clone(), "things.test.io", conditions::is_crd_established()).await.unwrap();
     crds
 }
 
-fn things(client: &Client, version: &str) -> Api<DynamicObject> {
+pub(super) fn things(client: &Client, version: &str) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("test.io", version, "Thing"));
     Api::default_namespaced_with(client.clone(), &kind)
 }
 
-fn thing(name: &str, spec: serde_json::Value) -> DynamicObject {
+pub(super) fn thing(name: &str, spec: &serde_json::Value) -> DynamicObject {
     let value =
         json!({"apiVersion": "test.io/v1", "kind": "Thing", "metadata": {"name": name}, "spec": spec});
     serde_json::from_value(value).unwrap()
@@ -48,13 +48,13 @@ async fn a_kind_is_served_in_all_versions_and_its_schema_holds() {
     let (_api, client) = api().await;
     establish(&client).await;
     let v1 = things(&client, "v1");
-    let made = v1.create(&PostParams::default(), &thing("a", json!({"size": 2, "odd": 1}))).await.unwrap();
+    let made = v1.create(&PostParams::default(), &thing("a", &json!({"size": 2, "odd": 1}))).await.unwrap();
     assert_eq!(made.data["spec"], json!({"size": 2, "color": "red"}), "unknown fields go, defaults come");
     assert_eq!(made.metadata.generation, Some(1));
     let seen = things(&client, "v2").get("a").await.unwrap();
     assert_eq!(seen.types.unwrap().api_version, "test.io/v2");
     let Error::Api(refused) =
-        v1.create(&PostParams::default(), &thing("b", json!({"size": 0}))).await.unwrap_err()
+        v1.create(&PostParams::default(), &thing("b", &json!({"size": 0}))).await.unwrap_err()
     else {
         panic!("no Status");
     };
@@ -67,7 +67,7 @@ async fn the_status_is_written_by_itself() {
     let (_api, client) = api().await;
     establish(&client).await;
     let things = things(&client, "v1");
-    things.create(&PostParams::default(), &thing("a", json!({"size": 1}))).await.unwrap();
+    things.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await.unwrap();
     let patch = Patch::Merge(json!({"spec": {"size": 9}, "status": {"ready": true}}));
     let by_status = things.patch_status("a", &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(
@@ -94,7 +94,7 @@ async fn a_crd_takes_its_objects_with_it() {
     let (api, client) = api().await;
     let crds = establish(&client).await;
     let things = things(&client, "v1");
-    things.create(&PostParams::default(), &thing("a", json!({"size": 1}))).await.unwrap();
+    things.create(&PostParams::default(), &thing("a", &json!({"size": 1}))).await.unwrap();
     crds.delete("things.test.io", &DeleteParams::default()).await.unwrap();
     until("the CRD is gone", async || crds.get_opt("things.test.io").await.unwrap().is_none()).await;
     until("its kind is no longer served", async || things.get("a").await.is_err()).await;
