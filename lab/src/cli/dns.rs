@@ -68,8 +68,8 @@ impl Dns {
         }
         lab::say("timing changes");
         let changes = change::measure(cluster, &subjects, self.changes).await?;
-        let memory = Subject::ALL.map(|subject| (subject, subjects.memory(subject)));
-        let report = Report::new(self.services, rows, changes, &memory);
+        let memory = Subject::ALL.map(|subject| subjects.memory(subject));
+        let report = Report::new(self.services, rows, &changes, memory.into());
         self.output.print_dns(&report)
     }
 

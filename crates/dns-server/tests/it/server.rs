@@ -15,7 +15,7 @@ use crate::api::FakeApi;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Server {
-    /// On 127.0.0.1 and ::1.
+    /// One of each family.
     pub(crate) addresses: Vec<SocketAddr>,
     metrics: SocketAddr,
     task: JoinHandle<()>,

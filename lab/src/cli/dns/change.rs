@@ -22,19 +22,13 @@ pub(super) async fn measure(cluster: &Cluster, _: &Subjects, count: usize) -> an
         let address = format!("10.60.0.{last}");
         let current = slices.get(&name).await?;
         let version = current.metadata.resource_version.context("a version")?;
-        let mut events = std::pin::pin!(slices.watch(&WatchParams::default(), &version).await?);
+        let (watching, begun) = tokio::sync::oneshot::channel();
+        let seen = watch_slice(slices.clone(), version, name.clone(), watching);
+        begun.await.context("the watch did not begin")?;
         let answered = watch_answers(cluster, &name, &address)?;
         let patch = Patch::Merge(headless_slice(0, last));
         slices.patch(&name, &PatchParams::default(), &patch).await?;
-        let seen = loop {
-            match events.try_next().await?.context("the watch ended")? {
-                WatchEvent::Modified(slice) if slice.metadata.name.as_deref() == Some(&name) => {
-                    break Instant::now();
-                }
-                WatchEvent::Error(status) => anyhow::bail!("{status:?}"),
-                _ => {}
-            }
-        };
+        let seen = tokio::time::timeout(Duration::from_secs(20), seen).await.context("no event")???;
         let answered = tokio::time::timeout(Duration::from_secs(20), answered)
             .await
             .context("no changed answer")???;
@@ -44,6 +38,29 @@ pub(super) async fn measure(cluster: &Cluster, _: &Subjects, count: usize) -> an
     ensure!(!times.is_empty(), "no changes were asked for");
     times.sort_by(f64::total_cmp);
     Ok(times)
+}
+
+/// When a watch of ours sees the slice change. On a thread of its own: it must not wait for whoever makes the change.
+fn watch_slice(
+    slices: Api<EndpointSlice>,
+    version: String,
+    name: String,
+    watching: tokio::sync::oneshot::Sender<()>,
+) -> tokio::task::JoinHandle<anyhow::Result<Instant>> {
+    tokio::spawn(async move {
+        let events = slices.watch(&WatchParams::default(), &version).await?;
+        let mut events = std::pin::pin!(events);
+        let _ = watching.send(()); // who waits for it has not gone
+        loop {
+            match events.try_next().await?.context("the watch ended")? {
+                WatchEvent::Modified(slice) if slice.metadata.name.as_deref() == Some(&name) => {
+                    return Ok(Instant::now());
+                }
+                WatchEvent::Error(status) => anyhow::bail!("{status:?}"),
+                _ => {}
+            }
+        }
+    })
 }
 
 /// Asks again and again, in the cluster's network, until `address` is among the answers. Returns when that was.

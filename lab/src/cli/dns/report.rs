@@ -19,9 +19,10 @@ pub(in crate::cli) struct Report {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Memory {
-    subject: Subject,
-    megabytes: f64,
+pub(super) struct Memory {
+    pub(super) subject: Subject,
+    pub(super) resident: f64,
+    pub(super) own: f64,
 }
 
 /// One kind of question to one server, over all rounds.
@@ -61,11 +62,9 @@ impl Row {
 }
 
 impl Report {
-    pub(super) fn new(services: usize, rows: Vec<Row>, changes: Vec<f64>, memory: &[(Subject, f64)]) -> Self {
-        let memory =
-            memory.iter().map(|(subject, megabytes)| Memory { subject: *subject, megabytes: *megabytes });
-        let (change_p50, change_p99) = (percentile(&changes, 50), percentile(&changes, 99));
-        Self { services, rows, memory: memory.collect(), change_p50, change_p99 }
+    pub(super) fn new(services: usize, rows: Vec<Row>, changes: &[f64], memory: Vec<Memory>) -> Self {
+        let (change_p50, change_p99) = (percentile(changes, 50), percentile(changes, 99));
+        Self { services, rows, memory, change_p50, change_p99 }
     }
 
     pub(in crate::cli) fn text(&self) -> String {
@@ -93,7 +92,11 @@ impl Report {
             );
         }
         for memory in &self.memory {
-            let _ = writeln!(text, "memory of {:<26}{:>8.1} MB", memory.subject, memory.megabytes);
+            let _ = writeln!(
+                text,
+                "memory of {:<26}{:>8.1} MB, its own {:>6.1} MB",
+                memory.subject, memory.resident, memory.own
+            );
         }
         let _ = writeln!(
             text,

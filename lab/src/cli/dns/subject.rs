@@ -1,6 +1,7 @@
 //! Who is measured: the same questions, four ways to answer them.
 
 use super::data::Questions;
+use super::report::Memory;
 use anyhow::Context;
 use atoll_bench::Usage;
 use lab::naming::ZONE;
@@ -123,8 +124,15 @@ impl Subjects {
         of(subject) + behind.map_or(0.0, of)
     }
 
-    /// Resident memory in MB.
-    pub(super) fn memory(&self, subject: Subject) -> f64 {
-        Usage::of(self.process(subject).pid()).map_or(0.0, |usage| usage.rss_mb)
+    /// Resident memory in MB, and what of it is the process's own: not its program's file, which all processes share.
+    pub(super) fn memory(&self, subject: Subject) -> Memory {
+        let pid = self.process(subject).pid();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let kilobytes = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+            line.split_whitespace().next()?.parse::<f64>().ok()
+        };
+        let megabytes = |key: &str| kilobytes(key).unwrap_or_default() * 1024.0 / 1e6;
+        Memory { subject, resident: megabytes("VmRSS:"), own: megabytes("RssAnon:") }
     }
 }
