@@ -1,6 +1,7 @@
 //! The shell: runs watches and requests, asks the clock, and decides nothing.
 
 pub(crate) mod failure;
+mod families;
 mod pulse;
 pub(crate) mod requests;
 mod watch;
