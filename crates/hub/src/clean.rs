@@ -130,7 +130,11 @@ async fn revoke(member: &Client, hub: &str) -> Result<(), kube::Error> {
 pub(crate) async fn release(hub: &Client, id: &ClusterId) -> Result<(), kube::Error> {
     let api: Api<Cluster> = Api::all(hub.clone());
     for tries_left in (0..TRIES).rev() {
-        let Some(cluster) = api.get_opt(id.as_str()).await? else { return Ok(()) };
+        let found = api.get_opt(id.as_str()).await?;
+        // One that is not being deleted has joined again meanwhile.
+        let Some(cluster) = found.filter(|cluster| cluster.metadata.deletion_timestamp.is_some()) else {
+            return Ok(());
+        };
         if let Some(at) = &cluster.spec.secret_ref {
             forget_credentials(hub, &at.namespace, &at.name, id).await?;
         }

@@ -60,23 +60,30 @@ pub(crate) struct Election<S> {
     /// What stood in the API after our last write.
     held: Option<Record>,
     deadline: Instant,
+    complaint: Complaint,
 }
 
 impl<S: Slot> Election<S> {
     pub(crate) fn new(slot: S, identity: String, incarnation: String, duration: Duration) -> Self {
         let rules = Rules::new(identity, incarnation, duration);
-        Self { rules, slot, permit: Permit::new(), held: None, deadline: Instant::now() }
+        Self {
+            rules,
+            slot,
+            permit: Permit::new(),
+            held: None,
+            deadline: Instant::now(),
+            complaint: Complaint::default(),
+        }
     }
 
     /// Ends when the lead is ours; gives the permit that goes with it. `seen` is told what was seen of the lease.
     pub(crate) async fn acquire(&mut self, mut seen: impl FnMut(View<'_>)) -> Permit {
         self.permit = Permit::new(); // nobody who has the old one can write by it
-        let mut complaint = Complaint::default();
         loop {
             let read = bounded(self.slot.read(), self.rules.period()).await;
             let pause = match read {
                 Err(error) => {
-                    complaint.about("cannot read the lease", &error);
+                    self.complaint.about("cannot read the lease", &error);
                     seen(View::Blind);
                     self.rules.period()
                 }
@@ -90,7 +97,7 @@ impl<S: Slot> Election<S> {
                                 self.rules.period() / 4
                             }
                             Err(error) => {
-                                complaint.about("cannot take the lease", &error);
+                                self.complaint.about("cannot take the lease", &error);
                                 seen(View::Blind);
                                 self.rules.period() / 4
                             }
@@ -134,7 +141,7 @@ impl<S: Slot> Election<S> {
                         self.held = found; // ours still: somebody touched the object
                     }
                 }
-                Err(error) => tracing::warn!(%error, "cannot renew the lease"),
+                Err(error) => self.complaint.about("cannot renew the lease", &error),
             }
             tokio::time::sleep(self.rules.period() / 4).await;
         }

@@ -49,6 +49,17 @@ pub(crate) enum Health {
 }
 
 impl Health {
+    /// What is wrong; empty if nothing is.
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Self::Ready { .. } => "",
+            Self::NotReady { why }
+            | Self::NotReachable { why }
+            | Self::NoVersion { why }
+            | Self::Unknown { why } => why,
+        }
+    }
+
     /// Status, reason and message of the condition.
     fn condition(&self) -> (&'static str, &'static str, String) {
         match self {

@@ -55,7 +55,7 @@ impl Question {
                     Health::NotReachable { why: self.explained(why) }
                 }
             };
-            self.silent(asked, &format!("{health:?}"));
+            self.silent(asked, health.why());
             if shown.as_ref() != Some(&health) && self.show(health.clone()).await {
                 shown = Some(health);
             }

@@ -63,7 +63,7 @@ impl Join {
         let asked = signals::asked_to_end()?;
         let joining = patience::saying(
             "still joining: waiting for the API of the hub or of the member",
-            self.join(asked),
+            Box::pin(self.join(asked)),
         );
         let joined = joining.await.map_err(|error| Failure::join(&name, &error))?;
         if let Some(overlap) = &joined.tolerated {

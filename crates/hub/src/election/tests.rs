@@ -97,8 +97,8 @@ impl Slot for Cut {
 }
 
 fn rebuilt(of: Election<InMemory>) -> Election<Cut> {
-    let Election { rules, slot, permit, held, deadline } = of;
-    Election { rules, slot: Cut(slot, Mutex::new(false)), permit, held, deadline }
+    let Election { rules, slot, permit, held, deadline, complaint } = of;
+    Election { rules, slot: Cut(slot, Mutex::new(false)), permit, held, deadline, complaint }
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,8 +159,7 @@ async fn a_candidate_that_sees_no_lease_says_so_and_takes_it_when_it_can() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_can_be_read_but_not_taken_is_no_standby() {
     let slot = Refusing(InMemory::default(), Mutex::new(2));
-    let rules = Rules::new("first".to_owned(), "1".to_owned(), LEASE);
-    let mut candidate = Election { rules, slot, permit: Permit::new(), held: None, deadline: Instant::now() };
+    let mut candidate = Election::new(slot, "first".to_owned(), "1".to_owned(), LEASE);
     let mut views = Vec::new();
     candidate.acquire(|view| views.push(view == View::Blind)).await;
     assert_eq!(views, [true, true]);

@@ -198,8 +198,9 @@ impl Members {
 
     /// Shows why it can't be reached at all.
     pub(super) fn blocked(&mut self, id: ClusterId, blocked: &NoLink) {
-        tracing::warn!(cluster = %id, ?blocked, "cannot be reached");
-        self.show(id, blocked.health());
+        let health = blocked.health();
+        tracing::warn!(cluster = %id, why = health.why(), "is not asked");
+        self.show(id, health);
     }
 
     /// Writes down who is a member, for as long as it takes or until somebody else has come or gone.
