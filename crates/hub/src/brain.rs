@@ -166,7 +166,9 @@ impl Brain {
                 }
             }
             Report::Unreachable { since, .. } => {
-                noted.reachable = self.liveness.unreachable(id, since).then_some(false);
+                // One that leaves is asked too, and is nobody's loss.
+                let member = self.engine.world().clusters.contains_key(id);
+                noted.reachable = (member && self.liveness.unreachable(id, since)).then_some(false);
             }
             Report::Wrote(written) => {
                 if let Some((source, slice)) = &written.slice {

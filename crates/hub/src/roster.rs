@@ -113,7 +113,11 @@ pub(crate) enum Command {
 
 #[derive(Debug)]
 enum Task {
-    Asking(Link),
+    /// Asked so that it can be started or, if it leaves, cleaned.
+    Asking {
+        link: Link,
+        leaving: bool,
+    },
     Running(Link),
     Stopping,
     Cleaning(Link),
@@ -175,7 +179,7 @@ impl Roster {
                 self.wanted.keys().chain(self.joined.keys()).cloned().collect()
             }
             Event::Identified(id, link, uid) => match self.tasks.get(&id) {
-                Some(Task::Asking(asked)) if *asked == *link => {
+                Some(Task::Asking { link: asked, .. }) if *asked == *link => {
                     self.tasks.remove(&id);
                     self.identified.insert(id.clone(), (*link, uid));
                     [id].into()
@@ -267,14 +271,14 @@ impl Roster {
             commands.push(Command::Networks(id.clone(), wanted.networks.clone()));
         }
         match (self.link(&wanted), self.tasks.get(id)) {
-            (Ok(link), None | Some(Task::Asking(_))) if self.knows(id, &link) => {
+            (Ok(link), None | Some(Task::Asking { .. })) if self.knows(id, &link) => {
                 self.unask(id, commands);
                 self.blocked.remove(id);
                 commands.push(Command::Reset(id.clone()));
                 commands.push(Command::Start(id.clone(), link.clone()));
                 self.tasks.insert(id.clone(), Task::Running(link));
             }
-            (Ok(link), None | Some(Task::Asking(_))) => self.ask(id, link, commands),
+            (Ok(link), None | Some(Task::Asking { .. })) => self.ask(id, link, commands),
             (Ok(link), Some(Task::Running(old))) if link != *old => self.stop(id, commands),
             (Ok(_), Some(_)) => {}
             (Err(why), task) => {
@@ -294,7 +298,7 @@ impl Roster {
             (Some(Task::Running(_) | Task::Stopping | Task::Releasing), _) => {}
             (Some(Task::Cleaning(old)), Ok(link)) if link != *old => self.clean(id, link, commands),
             (Some(Task::Cleaning(_)), _) => {}
-            (None | Some(Task::Asking(_)), link) => match link {
+            (None | Some(Task::Asking { .. }), link) => match link {
                 _ if self.older_twin(id).is_some() => self.release(id, commands),
                 Ok(link) if wanted.cleaned || self.knows(id, &link) => self.clean(id, link, commands),
                 Ok(link) => self.ask(id, link, commands),
@@ -321,14 +325,16 @@ impl Roster {
 
     fn ask(&mut self, id: &ClusterId, link: Link, commands: &mut Vec<Command>) {
         self.blocked.remove(id);
-        if !matches!(self.tasks.get(id), Some(Task::Asking(asked)) if *asked == link) {
-            self.tasks.insert(id.clone(), Task::Asking(link.clone()));
+        let leaving = self.is_leaving(id);
+        let same = |task: &Task| matches!(task, Task::Asking { link: asked, leaving: was } if *asked == link && *was == leaving);
+        if !self.tasks.get(id).is_some_and(same) {
+            self.tasks.insert(id.clone(), Task::Asking { link: link.clone(), leaving });
             commands.push(Command::Ask(id.clone(), link));
         }
     }
 
     fn unask(&mut self, id: &ClusterId, commands: &mut Vec<Command>) {
-        if matches!(self.tasks.get(id), Some(Task::Asking(_))) {
+        if matches!(self.tasks.get(id), Some(Task::Asking { .. })) {
             self.tasks.remove(id);
             commands.push(Command::Unask(id.clone()));
         }

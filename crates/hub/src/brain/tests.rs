@@ -266,6 +266,17 @@ fn what_a_cluster_left_behind_is_planned_away_before_another_takes_its_name() {
 }
 
 #[test]
+fn one_that_has_left_can_not_be_lost() {
+    let mut hub = Hub::serving();
+    let now = hub.at(5);
+    hub.brain.left(&id("paris"), now);
+    let silent = Report::Unreachable { since: now.instant, why: "refused".to_owned() };
+    assert_eq!(hub.tell("paris", silent, 6).reachable, None);
+    let now = hub.at(60_000);
+    assert_eq!(hub.brain.due(now), []);
+}
+
+#[test]
 fn a_lost_member_is_marked_and_comes_back() {
     let mut hub = Hub::serving();
     let since = hub.at(0).instant;

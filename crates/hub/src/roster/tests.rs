@@ -248,3 +248,15 @@ fn what_is_clean_already_is_let_go_without_credentials() {
     roster.step(seen(Wanted { deleted: true, cleaned: true, ..cluster("u1") }));
     assert_eq!(names(&roster.step(Event::Listed)), ["release"]);
 }
+
+#[test]
+fn a_cluster_deleted_before_it_answered_is_asked_anew_as_one_that_leaves() {
+    let mut roster = Roster::default();
+    roster.step(Event::Listed);
+    roster.step(secret("t"));
+    roster.step(seen(cluster("u1")));
+    let deleted = roster.step(seen(Wanted { deleted: true, ..cluster("u1") }));
+    assert_eq!(names(&deleted), ["leave", "ask", "record"]);
+    assert!(roster.is_leaving(&id("paris")));
+    assert_eq!(names(&answer(&mut roster, &deleted, "u1")), ["clean"]);
+}
