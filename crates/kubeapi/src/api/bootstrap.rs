@@ -18,7 +18,8 @@ impl Core {
         let namespaces = NAMESPACES.map(|name| {
             ("namespaces", "", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
         });
-        let roles = rbac::defaults::objects().into_iter().map(|(resource, object)| (resource, rbac::GROUP, object));
+        let roles =
+            rbac::defaults::objects().into_iter().map(|(resource, object)| (resource, rbac::GROUP, object));
         let service = ("services", "", kubernetes_service());
         // All at once: they share a sync of the disk.
         let all = namespaces.into_iter().chain(roles).chain([service]);

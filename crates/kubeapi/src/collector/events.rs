@@ -51,7 +51,10 @@ mod tests {
         let event = |last: &str| Object {
             key: Key::new("", "events", "a", "b"),
             revision: 1,
-            body: format!(r#"{{"metadata":{{"creationTimestamp":"2026-01-01T00:00:00Z"}},"lastTimestamp":{last}}}"#).into(),
+            body: format!(
+                r#"{{"metadata":{{"creationTimestamp":"2026-01-01T00:00:00Z"}},"lastTimestamp":{last}}}"#
+            )
+            .into(),
         };
         let now = "2026-01-01T03:00:00Z".parse().unwrap();
         assert!(is_old(&event("null"), now));

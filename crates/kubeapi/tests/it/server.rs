@@ -1,8 +1,8 @@
 //! The API in this process, through `kube::Client` and no socket.
 
+mod access;
 mod crds;
 mod garbage;
-mod access;
 mod objects;
 mod restart;
 mod watches;
