@@ -14,7 +14,7 @@ mod structural;
 mod validate;
 
 pub use check::check;
-pub use default::default;
+pub use default::{default, fill};
 pub use embedded::embedded;
 use field_path::field_path;
 pub use lists::unique;

@@ -15,7 +15,7 @@ use crate::cli::{Arguments, Command};
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command {
         Command::Hub(hub) => hub.run().await,
-        Command::Join(join) => join.run().await,
+        Command::Join(join) => Box::pin(join.run()).await,
         Command::Unjoin(unjoin) => unjoin.run().await,
         Command::Clusters(clusters) => clusters.run().await,
         Command::Bench(bench) => bench.run().await,

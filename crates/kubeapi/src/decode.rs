@@ -72,6 +72,23 @@ pub(crate) fn duplicate(path: &str) -> String {
 
 /// Drops what the schema does not know, and says what that was; fills in what was not said.
 pub(crate) fn complete(resource: &Resource, object: &mut Value) -> Vec<String> {
+    let unknown = prune(resource, object);
+    fill(resource, object);
+    unknown
+}
+
+/// The same for an object that server-side apply merged: it was never a body, and keeps what is null in it.
+pub(crate) fn complete_merged(resource: &Resource, object: &mut Value) {
+    prune(resource, object);
+    if resource.custom.is_some() {
+        schema::fill(object, &resource.schema);
+    } else {
+        fill(resource, object);
+    }
+}
+
+/// Drops what the schema does not know, and says what that was.
+fn prune(resource: &Resource, object: &mut Value) -> Vec<String> {
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(serde_json::Map::new());
     }
@@ -81,7 +98,6 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) -> Vec<String> {
     embedded(object, &resource.schema, &mut String::new(), &mut |inner, path| {
         prune_metadata(inner, path, &mut unknown);
     });
-    fill(resource, object);
     unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
 }
 

@@ -54,9 +54,11 @@ pub(crate) struct Stored {
 #[derive(Clone, Debug)]
 pub(crate) enum SchemaRef {
     /// Made of the facts when somebody first looks at it: most kinds are never used.
-    BuiltIn(Arc<LazyLock<&'static Schema, Box<dyn FnOnce() -> &'static Schema + Send + Sync>>>),
+    BuiltIn(Arc<LazyLock<&'static Schema, MakeSchema>>),
     Custom(Arc<Schema>),
 }
+
+type MakeSchema = Box<dyn FnOnce() -> &'static Schema + Send + Sync>;
 
 /// Objects of a kind that nobody described keep all that they have.
 static ANYTHING: LazyLock<Schema> =

@@ -23,9 +23,11 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 /// How many connections there may be.
 const MOST_CONNECTIONS: usize = 4096;
-/// How long a client may take to shake hands, and to send a request's head.
+/// How long a client may take to shake hands.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// How long a client may take until a request's head is there, from the last answer on: longer than clients keep a
+/// connection that they do not use (90 s), so that they close it and not we while they send.
+const HEAD_WITHIN: Duration = Duration::from_secs(120);
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]

@@ -110,7 +110,7 @@ fn finish(
     resets: &[String],
     schema: &Schema,
 ) -> Result<Value, Outcome> {
-    schema::default(&mut object, schema);
+    schema::fill(&mut object, schema);
     if let Some(live) = live {
         settle(live, &mut object);
     }

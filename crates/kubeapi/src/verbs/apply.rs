@@ -30,7 +30,7 @@ impl Ask<'_> {
                 Validation::Warn => self.warnings().extend(duplicated(&duplicates)),
                 Validation::Strict | Validation::Ignore => {}
             }
-            decode::complete(&self.resource, &mut new);
+            decode::complete_merged(&self.resource, &mut new);
             self.check_namespace(&mut new)?;
             self.check_name(&new)?;
             Ok(new)

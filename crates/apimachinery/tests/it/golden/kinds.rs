@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 fn protobuf_means_what_json_means() {
     let mut differences = Differences::default();
     let mut decoded = 0;
-    for answer in answers("kinds_served") {
+    for answer in answers("kinds") {
         let Some(encoded) = answer.0["protobuf"].as_str() else { continue };
         let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap();
         assert_eq!(answer.code(), 200, "{}", answer.name());
@@ -55,7 +55,7 @@ fn tables_are_those_of_the_server() {
     let custom = answers("objects").into_iter().find(|answer| answer.name() == "define").unwrap();
     let custom = custom.sent()["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap().clone();
     let live = answers("objects").into_iter().find(|answer| answer.name() == "a table of custom objects");
-    for answer in answers("kinds_served").into_iter().chain(live) {
+    for answer in answers("kinds").into_iter().chain(live) {
         if answer.answer()["kind"] != "Table" {
             continue;
         }
@@ -106,7 +106,7 @@ fn a_row_carries_as_much_of_the_object_as_asked_for() {
         let object = &row["object"];
         (object["kind"].clone(), object["apiVersion"].clone(), object.get("data").is_some())
     };
-    for answer in answers("kinds_served") {
+    for answer in answers("kinds") {
         let include = match answer.name() {
             "a table with metadata" => Include::Metadata,
             "a table with nothing" => Include::None,
