@@ -144,7 +144,7 @@ error: cannot read the kubeconfig `/nonexistent`
 
 #[test]
 fn without_any_kubeconfig_the_hub_says_what_to_name() {
-    for command in [&["clusters"][..], &["unjoin", "paris"], &["hub"], &["dns"], &["dns", "setup"]] {
+    for command in [&["clusters"][..], &["unjoin", "paris"], &["dns"], &["dns", "setup"]] {
         let (code, out, talk) = atoll(command);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{command:?} {talk}");
         assert!(talk.starts_with("error: cannot use the kubeconfig of the environment\n  why: "), "{talk}");
