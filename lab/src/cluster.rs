@@ -27,8 +27,19 @@ pub struct Cluster {
     fsync: bool,
     audit: bool,
     programs: Programs,
+    api_server: PathBuf,
     ca: String,
     token: String,
+}
+
+/// The kube-apiserver that a cluster is to run.
+fn api_server(spec: &Spec, addresses: ClusterAddresses, programs: &Programs) -> Result<PathBuf> {
+    if !spec.oldest.contains(&addresses.number) {
+        return Ok(programs.kubernetes.join(Component::ApiServer.name()));
+    }
+    programs.oldest_api_server.clone().ok_or_else(|| {
+        Error::refused("the oldest Kubernetes is not installed", "start the lab anew, and it will be")
+    })
 }
 
 impl Cluster {
@@ -50,6 +61,7 @@ impl Cluster {
             fsync: spec.fsync,
             audit: spec.audit,
             programs: programs.clone(),
+            api_server: api_server(spec, addresses, programs)?,
             ca: pki.ca.clone(),
             token: pki.token(Identity::Admin).to_owned(),
         };
@@ -73,7 +85,8 @@ impl Cluster {
             rest.starts_with(&format!("{},", Identity::Admin.user())).then(|| token.to_owned())
         })?;
         let (kind, fsync, audit) = (spec.kind, spec.fsync, spec.audit);
-        Some(Self { place, addresses, kind, fsync, audit, programs: programs.clone(), ca, token })
+        let (programs, api_server) = (programs.clone(), api_server(spec, addresses, programs).ok()?);
+        Some(Self { place, addresses, kind, fsync, audit, programs, api_server, ca, token })
     }
 
     fn write_configuration(&self, pki: &Pki) -> Result<()> {
@@ -167,6 +180,11 @@ impl Cluster {
         config::kubeconfig(&[Access { server: server.to_owned(), ..self.access() }])
     }
 
+    /// Certificate and key of an administrator that have expired.
+    pub fn expired_certificate(&self) -> Result<(String, String)> {
+        crate::pki::expired_client(&read(&self.dir().join("pki/ca.key"))?)
+    }
+
     /// An administrator's client. It gives up soon and retries nothing: a test wants to see what happens.
     pub async fn client(&self) -> Result<kube::Client> {
         client_of(&self.kubeconfig()).await
@@ -187,6 +205,7 @@ impl Cluster {
             addresses: self.addresses,
             programs: &self.programs,
             kind: self.kind,
+            api_server: &self.api_server,
             fsync: self.fsync,
             audit: self.audit,
         };

@@ -60,6 +60,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) addresses: ClusterAddresses,
     pub(crate) programs: &'a Programs,
     pub(crate) kind: Kind,
+    /// Which kube-apiserver.
+    pub(crate) api_server: &'a Path,
     /// Whether etcd waits for the disk. Without it a killed etcd loses nothing, only a lost machine does.
     pub(crate) fsync: bool,
     /// Whether the API server records its requests.
@@ -71,7 +73,7 @@ impl Setting<'_> {
     pub(crate) fn argv(&self, component: Component) -> Vec<String> {
         let (program, flags) = match component {
             Component::Etcd => ("/usr/bin/etcd".to_owned(), self.etcd()),
-            Component::ApiServer => (self.built(component), self.api_server()),
+            Component::ApiServer => (self.api_server.display().to_string(), self.api_server()),
             Component::ControllerManager => (self.built(component), self.controller_manager()),
             Component::Scheduler => (self.built(component), self.scheduler()),
             Component::Containerd => {
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn fsync_and_audit_follow_what_was_asked() {
-        let programs = Programs { kubernetes: "/k".into(), coredns: "/c".into() };
+        let programs = Programs { kubernetes: "/k".into(), coredns: "/c".into(), oldest_api_server: None };
         let addresses = ClusterAddresses { slot: 0, number: 1 };
         let mut setting = Setting {
             name: "member1",
@@ -198,6 +200,7 @@ mod tests {
             addresses,
             programs: &programs,
             kind: Kind::Whole,
+            api_server: Path::new("/k/kube-apiserver"),
             fsync: true,
             audit: false,
         };

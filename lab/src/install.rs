@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-use go::{COREDNS, KUBERNETES};
+use go::{COREDNS, KUBERNETES, OLDEST_KUBERNETES};
 
 /// Where the built programs are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct Programs {
     pub kubernetes: PathBuf,
     /// CoreDNS.
     pub coredns: PathBuf,
+    /// kube-apiserver of the oldest supported Kubernetes, where a lab asks for it.
+    #[serde(default)]
+    pub oldest_api_server: Option<PathBuf>,
 }
 
 impl Programs {
@@ -54,5 +57,10 @@ pub fn install(cache: &Path, progress: &Progress) -> Result<Installed> {
     let kubernetes = go::build(&KUBERNETES, cache, progress)?;
     let coredns = go::build(&COREDNS, cache, progress)?.join("coredns");
     let images = image::build(cache, progress)?;
-    Ok(Installed { programs: Programs { kubernetes, coredns }, images })
+    Ok(Installed { programs: Programs { kubernetes, coredns, oldest_api_server: None }, images })
+}
+
+/// kube-apiserver of the oldest supported Kubernetes; built the first time that somebody wants it.
+pub(crate) fn oldest_api_server(cache: &Path, progress: &Progress) -> Result<PathBuf> {
+    Ok(go::build(&OLDEST_KUBERNETES, cache, progress)?.join("kube-apiserver"))
 }

@@ -53,8 +53,16 @@ impl Lab {
         let layout = Layout::of(&spec.name);
         layout.check()?;
         let lock = take_lock(&layout)?;
-        let for_install = progress.clone();
-        let installed = crate::boot::blocking(move || install(&cache_root(), &for_install)).await??;
+        let (for_install, oldest) = (progress.clone(), !spec.oldest.is_empty());
+        let installed = crate::boot::blocking(move || {
+            let mut installed = install(&cache_root(), &for_install)?;
+            if oldest {
+                installed.programs.oldest_api_server =
+                    Some(crate::install::oldest_api_server(&cache_root(), &for_install)?);
+            }
+            Ok::<_, Error>(installed)
+        })
+        .await??;
         if sweep(&layout)? {
             progress.reached(&spec.name, "took away what was left of an earlier lab");
         }

@@ -150,6 +150,13 @@ pub(crate) fn lock_file(path: &Path) -> Result<std::fs::File> {
     options.write(true).create(true).truncate(false).open(path).doing(|| format!("open {}", path.display()))
 }
 
+/// Takes the lock at `path`, as soon as nobody else has it.
+pub(crate) fn lock(path: &Path) -> Result<std::fs::File> {
+    let file = lock_file(path)?;
+    file.lock().doing(|| format!("lock {}", path.display()))?;
+    Ok(file)
+}
+
 /// Takes the lock at `path`, or returns `None` when another process has it.
 pub(crate) fn try_lock(path: &Path) -> Result<Option<std::fs::File>> {
     let doing = || format!("lock {}", path.display());

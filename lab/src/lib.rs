@@ -44,6 +44,8 @@ mod record;
 mod request;
 pub mod requirements;
 mod spec;
+#[cfg(feature = "suite")]
+pub mod suite;
 pub mod teardown;
 mod until;
 

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::layout::write_private;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, SanType,
+    KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
 use std::path::Path;
 
@@ -62,10 +62,7 @@ impl Pki {
     /// Makes everything for a cluster at `addresses`.
     pub(crate) fn make(addresses: &ClusterAddresses) -> Result<Self> {
         let ca_key = KeyPair::generate()?;
-        let mut ca = CertificateParams::default();
-        ca.distinguished_name = named("atoll-lab-ca", None);
-        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let ca = authority();
         let ca_pem = ca.self_signed(&ca_key)?.pem();
         let issuer = Issuer::from_params(&ca, &ca_key);
 
@@ -121,6 +118,24 @@ impl Pki {
         }
         Ok(())
     }
+}
+
+/// Certificate and key of an administrator that were good until the year 2001, by a cluster's own authority.
+pub(crate) fn expired_client(ca_key: &str) -> Result<(String, String)> {
+    let (ca, ca_key) = (authority(), KeyPair::from_pem(ca_key)?);
+    let mut client = CertificateParams::default();
+    client.distinguished_name = named("late", Some("system:masters"));
+    client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    (client.not_before, client.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(2001, 1, 1));
+    signed(&Issuer::from_params(&ca, &ca_key), &client)
+}
+
+fn authority() -> CertificateParams {
+    let mut ca = CertificateParams::default();
+    ca.distinguished_name = named("atoll-lab-ca", None);
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    ca
 }
 
 fn serving_params(addresses: &ClusterAddresses) -> Result<CertificateParams> {

@@ -32,6 +32,9 @@ pub struct Spec {
     pub fsync: bool,
     /// Whether API servers record the requests that they get.
     pub audit: bool,
+    /// The numbers of the clusters whose API is of the oldest Kubernetes that is supported.
+    #[serde(default)]
+    pub oldest: Vec<u8>,
 }
 
 impl Spec {
@@ -44,6 +47,7 @@ impl Spec {
             bystanders: Vec::new(),
             fsync: false,
             audit: true,
+            oldest: Vec::new(),
         }
     }
 
@@ -63,6 +67,12 @@ impl Spec {
         self
     }
 
+    /// Gives the cluster of this number the API of the oldest Kubernetes that is supported.
+    pub fn with_oldest(mut self, number: u8) -> Self {
+        self.oldest.push(number);
+        self
+    }
+
     /// The clusters' names.
     pub fn cluster_names(&self) -> impl Iterator<Item = String> + use<> {
         (1..=self.clusters).map(|number| format!("member{number}"))
@@ -75,6 +85,18 @@ impl Spec {
             return Err(Error::refused(
                 format!("a lab cannot have {} clusters", self.clusters),
                 format!("ask for 1 to {MOST_CLUSTERS}"),
+            ));
+        }
+        if self.oldest.iter().any(|number| !(1..=self.clusters).contains(number)) {
+            return Err(Error::refused(
+                format!("there is no cluster of each of these numbers: {:?}", self.oldest),
+                format!("name clusters from 1 to {}", self.clusters),
+            ));
+        }
+        if self.kind == Kind::Whole && !self.oldest.is_empty() {
+            return Err(Error::refused(
+                "of the oldest Kubernetes there is only the API",
+                "ask for clusters that are only an API",
             ));
         }
         if self.bystanders.len() > MOST_BYSTANDERS.into() {
@@ -117,6 +139,8 @@ mod tests {
             (Spec::whole("test", 81), "81 clusters"),
             (Spec::whole("../etc", 1), "../etc"),
             (Spec::whole("", 1), "name of a lab"),
+            (Spec::whole("test", 1).with_oldest(1), "only the API"),
+            (Spec::api_only("test", 1).with_oldest(2), "[2]"),
             (Spec::whole("test", 1).with_bystander("member1"), "two hosts"),
             (Spec::whole("test", 1).with_bystander("hub").with_bystander("hub"), "two hosts"),
         ] {

@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Unjoin(commands::unjoin::Unjoin),
     /// Show the members.
     Clusters(commands::clusters::Clusters),
+    /// Measure a clusterset.
+    Bench(commands::bench::Bench),
     /// Print the CRDs.
     Crds(commands::crds::Crds),
     /// Print a shell completion script.

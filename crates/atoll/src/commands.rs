@@ -1,5 +1,6 @@
 //! One file per command: its flags, and what it does with them.
 
+pub(crate) mod bench;
 pub(crate) mod clusters;
 pub(crate) mod completion;
 pub(crate) mod crds;
@@ -16,6 +17,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Join(join) => Box::pin(join.run()).await,
         Command::Unjoin(unjoin) => unjoin.run().await,
         Command::Clusters(clusters) => clusters.run().await,
+        Command::Bench(bench) => bench.run().await,
         Command::Crds(crds) => crds.run(),
         Command::Completion(completion) => completion.run(),
     }

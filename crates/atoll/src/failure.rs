@@ -114,6 +114,17 @@ impl Failure {
         }
     }
 
+    /// Asked wrongly.
+    pub(crate) fn usage(what: &str, hint: &str) -> Self {
+        Self { what: what.to_owned(), why: None, hint: Some(hint.to_owned()), usage: true }
+    }
+
+    /// A file that was named cannot be read.
+    pub(crate) fn unreadable(error: &anyhow::Error) -> Self {
+        let hint = Some("name a kubeconfig that this user can read".to_owned());
+        Self { what: error.to_string(), why: chain(error.chain().nth(1)), hint, usage: true }
+    }
+
     fn connect(error: &ConnectError) -> Self {
         let why = std::error::Error::source(error).map(ToString::to_string);
         let usage = matches!(error, ConnectError::Kubeconfig { .. });

@@ -13,8 +13,10 @@ use crate::error::{Doing, Error};
 pub struct Cluster {
     /// How the report calls it.
     pub name: String,
-    /// The text of a kubeconfig; its current context is taken.
+    /// The text of a kubeconfig.
     pub kubeconfig: String,
+    /// The context in it; its current one if absent.
+    pub context: Option<String>,
 }
 
 /// Where to measure.
@@ -79,7 +81,8 @@ impl Cluster {
     pub(crate) async fn client(&self) -> Result<kube::Client, Error> {
         let unusable = |why: String| Error::Kubeconfig { cluster: self.name.clone(), why };
         let parsed = Kubeconfig::from_yaml(&self.kubeconfig).map_err(|error| unusable(error.to_string()))?;
-        let mut config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default())
+        let chosen = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let mut config = kube::Config::from_custom_kubeconfig(parsed, &chosen)
             .await
             .map_err(|error| unusable(error.to_string()))?;
         config.connect_timeout = Some(Duration::from_secs(5));

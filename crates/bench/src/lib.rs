@@ -21,8 +21,8 @@
 //! let report = propagation(
 //!     Options::quick(),
 //!     Environment {
-//!         source: Cluster { name: "a".to_owned(), kubeconfig: a },
-//!         importers: vec![Cluster { name: "b".to_owned(), kubeconfig: b }],
+//!         source: Cluster { name: "a".to_owned(), kubeconfig: a, context: None },
+//!         importers: vec![Cluster { name: "b".to_owned(), kubeconfig: b, context: None }],
 //!         hub: None,
 //!         audits: Vec::new(),
 //!         progress: std::sync::Arc::new(|doing| eprintln!("{doing}")),

@@ -99,32 +99,53 @@ async fn measured(
         importers: environment.importers.iter().map(|cluster| cluster.name.clone()).collect(),
         rows: Vec::new(),
         restarts: Vec::new(),
+        unfinished: None,
     };
     for step in steps(options) {
         (environment.progress)(&format!("{step:?}"));
-        if let Step::Restart(services) = step {
-            if let Some(hub) = environment.hub.as_ref().filter(|_| plays(Who::Ours)) {
-                report.restarts =
-                    scenario::restart(&mut stage, hub.as_ref(), services, options.rounds).await?;
+        match Box::pin(one_step(&mut stage, options, environment, &users, step, &mut report)).await {
+            Ok(()) => {}
+            Err(error) if report.rows.is_empty() => return Err(error),
+            // What was measured in half an hour is worth more than the error alone.
+            Err(error) => {
+                report.unfinished = Some(error.to_string());
+                return Ok(report);
             }
-            continue;
         }
-        scenario::prepare(&mut stage, options, step).await?;
-        let recordings = Recordings::start(environment)?;
-        let before = usage(environment);
-        let mut row: Row = Box::pin(scenario::measure(&mut stage, options, step)).await?;
-        row.hub = usage(environment).zip(before).map(|(after, before)| after.since(before));
-        let changes = row.samples.get(&Who::Ours).map_or(0, Vec::len) * scenario::changes_per_sample(step);
-        if plays(Who::Ours) {
-            row.requests = recordings.count(&users, changes, !matches!(step, Step::Cold(_))).await?;
-        }
-        report.rows.push(row);
     }
     let subjects = options.subjects.iter().filter(|who| **who == Who::Ours);
     for who in subjects {
         stage.shrink(*who, 0).await?; // The product shall have withdrawn its own before its namespace goes.
     }
     Ok(report)
+}
+
+async fn one_step(
+    stage: &mut Stage,
+    options: &Options,
+    environment: &Environment,
+    users: &BTreeMap<String, String>,
+    step: Step,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let ours = options.subjects.contains(&Who::Ours);
+    if let Step::Restart(services) = step {
+        if let Some(hub) = environment.hub.as_ref().filter(|_| ours) {
+            report.restarts = scenario::restart(stage, hub.as_ref(), services, options.rounds).await?;
+        }
+        return Ok(());
+    }
+    scenario::prepare(stage, options, step).await?;
+    let recordings = Recordings::start(environment)?;
+    let before = usage(environment);
+    let mut row: Row = Box::pin(scenario::measure(stage, options, step)).await?;
+    row.hub = usage(environment).zip(before).map(|(after, before)| after.since(before));
+    let changes = row.samples.get(&Who::Ours).map_or(0, Vec::len) * scenario::changes_per_sample(step);
+    if ours {
+        row.requests = recordings.count(users, changes, !matches!(step, Step::Cold(_))).await?;
+    }
+    report.rows.push(row);
+    Ok(())
 }
 
 fn usage(environment: &Environment) -> Option<Usage> {

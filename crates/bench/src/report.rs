@@ -23,6 +23,9 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Every restart.
     pub restarts: Vec<Restart>,
+    /// Why the rest is missing, where the run broke off after something was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<String>,
 }
 
 /// One scenario at one size.

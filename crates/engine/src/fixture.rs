@@ -138,7 +138,7 @@ impl Member {
 
     /// A slice of `web`.
     pub fn serves(self, name: &str, text: &str, addresses: &[&str]) -> Self {
-        self.with(Change::Slice(key(WEB), slice_name(name), Some(slice(text, addresses))))
+        self.with(Change::Slice(key(WEB), slice_name(name), Some(slice(text, addresses).into())))
     }
 
     pub fn heard(self) -> Self {

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use litemap::LiteMap;
+
 use crate::facts::{
     EndpointConditions, InternalTrafficPolicy, Pairs, ServicePort, SessionAffinity, SlicePort,
     TrafficDistribution,
@@ -24,7 +26,7 @@ pub struct Plan {
     /// What was asked.
     pub intent: Intent,
     /// Every member has an entry.
-    pub clusters: BTreeMap<ClusterId, ClusterPlan>,
+    pub clusters: LiteMap<ClusterId, ClusterPlan>,
 }
 
 /// What one cluster should hold.
@@ -44,7 +46,7 @@ pub enum ImportPlan {
         /// The ServiceImport and the derived Service.
         import: Arc<Import>,
         /// The slices, by source. What is held from a cluster not listed here goes.
-        slices: Arc<BTreeMap<ClusterId, SlicesFrom>>,
+        slices: Arc<LiteMap<ClusterId, SlicesFrom>>,
     },
     /// Nothing.
     Absent(WhyAbsent),
@@ -267,8 +269,8 @@ impl Plan {
 
 /// Notes the slices that differ; false if more than slices does.
 fn differing(
-    new: &BTreeMap<ClusterId, SlicesFrom>,
-    old: &BTreeMap<ClusterId, SlicesFrom>,
+    new: &LiteMap<ClusterId, SlicesFrom>,
+    old: &LiteMap<ClusterId, SlicesFrom>,
     into: &mut BTreeSet<(ClusterId, SliceName)>,
 ) -> bool {
     new.len() == old.len()

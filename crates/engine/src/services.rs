@@ -22,8 +22,9 @@ pub mod status;
 pub mod validity;
 pub mod withdraw;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use litemap::LiteMap;
 
 use self::merge::Merged;
 use self::naming::Derived;
@@ -57,7 +58,7 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
     let merged = merged.map(|(merged, _)| merged);
 
     let targets = intent.targets(key);
-    let mut clusters = BTreeMap::new();
+    let mut clusters = LiteMap::with_capacity(world.clusters.len());
     let mut shared: Vec<(&Capabilities, Derived, ImportPlan)> = Vec::new();
     for (id, cluster) in &world.clusters {
         let import = match place(key, cluster, &recalled, merged.as_deref()) {

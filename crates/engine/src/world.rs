@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use litemap::LiteMap;
+
 use crate::facts::{Capabilities, Contact, ExportFact, NamespaceState, ServiceFact, Settings, SliceFact};
 use crate::memory::Memory;
 use crate::names::{ClusterId, Namespace, ServiceKey, SliceName};
@@ -15,7 +17,7 @@ pub struct World {
     /// The members of the clusterset.
     pub clusters: BTreeMap<ClusterId, Cluster>,
     /// What each cluster holds of each service.
-    pub services: BTreeMap<ServiceKey, BTreeMap<ClusterId, Holding>>,
+    pub services: BTreeMap<ServiceKey, LiteMap<ClusterId, Holding>>,
     /// What is remembered.
     pub memory: Memory,
     /// What holds for exports that do not say otherwise.
@@ -45,7 +47,7 @@ pub struct Holding {
     /// The ServiceExport, and how it came to our notice.
     pub export: Option<(Arc<ExportFact>, Sight)>,
     /// The slices of the Service.
-    pub slices: BTreeMap<SliceName, Arc<SliceFact>>,
+    pub slices: LiteMap<SliceName, Arc<SliceFact>>,
 }
 
 impl Holding {
@@ -89,7 +91,7 @@ pub enum Change {
     /// A ServiceExport, or its absence.
     Export(ServiceKey, Option<ExportFact>),
     /// A slice of a Service, or its absence.
-    Slice(ServiceKey, SliceName, Option<SliceFact>),
+    Slice(ServiceKey, SliceName, Option<Arc<SliceFact>>),
     /// Whether a Service that is not ours has this name.
     Taken(ServiceKey, bool),
 }
@@ -178,7 +180,7 @@ impl World {
             }
             Change::Service(key, fact) => {
                 let holding = self.holding_mut(id, &key);
-                let changed = replace(&mut holding.service, fact);
+                let changed = replace(&mut holding.service, fact.map(Arc::new));
                 self.tidy(id, &key);
                 when(changed, Reach::Service(key))
             }
@@ -229,10 +231,10 @@ impl World {
 }
 
 /// Puts a fact in its place, and keeps the old allocation when nothing changed: plans recognise it by its address.
-fn replace<T: PartialEq>(slot: &mut Option<Arc<T>>, fact: Option<T>) -> bool {
-    let changed = slot.as_deref() != fact.as_ref();
+fn replace<T: PartialEq>(slot: &mut Option<Arc<T>>, fact: Option<Arc<T>>) -> bool {
+    let changed = slot.as_deref() != fact.as_deref();
     if changed {
-        *slot = fact.map(Arc::new);
+        *slot = fact;
     }
     changed
 }

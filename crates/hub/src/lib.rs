@@ -18,7 +18,7 @@
 mod annotations;
 mod brain;
 mod clean;
-pub mod clusterset;
+mod clusterset;
 pub mod connect;
 mod crd;
 mod election;

@@ -52,6 +52,7 @@ impl Propagation {
         let measured = |cluster: &Cluster| atoll_bench::Cluster {
             name: cluster.name().to_owned(),
             kubeconfig: cluster.kubeconfig(),
+            context: None,
         };
         let audits = lab.clusters().iter().map(|cluster| Arc::new(Log(cluster.clone())) as Arc<dyn Audit>);
         let environment = Environment {
@@ -62,7 +63,11 @@ impl Propagation {
             progress: Arc::new(|doing| eprintln!("bench: {doing}")),
         };
         let report = Box::pin(atoll_bench::propagation(options, environment)).await?;
-        self.output.print_propagation(&report)
+        self.output.print_propagation(&report)?;
+        match report.unfinished {
+            Some(why) => Err(anyhow::anyhow!("the benchmark broke off: {why}")),
+            None => Ok(()),
+        }
     }
 }
 

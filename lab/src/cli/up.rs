@@ -21,6 +21,9 @@ pub(super) struct Up {
     /// As `--api-only`, with the controllers of namespaces, garbage and aggregated roles.
     #[arg(long, conflicts_with = "api_only")]
     api_with_cleanup: bool,
+    /// Give the cluster of this number the API of the oldest Kubernetes that is supported; needs --api-only.
+    #[arg(long, value_name = "NUMBER")]
+    oldest: Vec<u8>,
     /// A host outside all clusters, on the same network; may be given more than once.
     #[arg(long = "bystander", value_name = "NAME")]
     bystanders: Vec<String>,
@@ -48,6 +51,7 @@ impl Up {
             bystanders: self.bystanders,
             fsync: self.fsync,
             audit: true,
+            oldest: self.oldest,
         };
         spec.check()?;
         possible()?;

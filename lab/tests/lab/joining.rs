@@ -2,15 +2,18 @@
 
 use crate::harness::{Outcome, Suite};
 use anyhow::{Context, ensure};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, ListParams};
 use lab::clusterset::{Atoll, HubApi, beside};
+use lab::suite::name;
 use lab::{Lab, Progress, Spec};
 use serde_json::json;
 use std::path::Path;
 
 pub(crate) fn tests(suite: &mut Suite) {
     suite.test_alone("joining_refuses_bad_input_and_leaves_nothing_half_done", bad_input);
+    suite.test_alone("crds_newer_than_ours_are_left_alone", newer_crds);
     suite.test_alone("unjoining_takes_away_what_joining_brought", unjoin);
 }
 
@@ -48,7 +51,7 @@ async fn traces(cluster: &lab::Cluster) -> anyhow::Result<Vec<String>> {
 }
 
 async fn bad_input() -> Outcome {
-    let (lab, atoll, _hub) = start("test-join").await?;
+    let (lab, atoll, _hub) = start(&name("join")).await?;
     let two = lab.member(2);
     let kubeconfig = two.dir().join("kubeconfig").display().to_string();
     let broken = two.dir().join("broken.kubeconfig");
@@ -57,14 +60,20 @@ async fn bad_input() -> Outcome {
     two.apply(&[json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "default"}})])
         .await?;
     let token = two.kubectl().args(["create", "token", "nobody"]).output().await?;
-    let config: serde_json::Value = with_token(&two.kubeconfig(), &String::from_utf8(token.stdout)?);
-    std::fs::write(&nobody, config.to_string())?;
+    let token = String::from_utf8(token.stdout)?;
+    std::fs::write(&nobody, with_user(&two.kubeconfig(), &json!({"token": token.trim()})).to_string())?;
+    let expired = two.dir().join("expired.kubeconfig");
+    let (certificate, key) = two.expired_certificate()?;
+    let (certificate, key) = (ByteString(certificate.into_bytes()), ByteString(key.into_bytes()));
+    let user = json!({"client-certificate-data": certificate, "client-key-data": key});
+    std::fs::write(&expired, with_user(&two.kubeconfig(), &user).to_string())?;
     let before = traces(two).await?;
     for (name, file, words) in [
         ("Not_A_Label", kubeconfig.as_str(), ["Not_A_Label", "hint"]),
         (&"x".repeat(49), &kubeconfig, ["48", "hint"]),
         ("east", "/does/not/exist", ["/does/not/exist", "hint"]),
         ("east", &broken.display().to_string(), ["refused", "hint"]),
+        ("east", &expired.display().to_string(), ["refused", "hint"]),
         ("east", &nobody.display().to_string(), ["may not", "hint"]),
     ] {
         let output = atoll.run(&["join", name, "--cluster-kubeconfig", file]).await?;
@@ -86,16 +95,61 @@ async fn bad_input() -> Outcome {
     Ok(())
 }
 
-/// The kubeconfig with another token: JSON is YAML, and the lab's kubeconfigs have one user.
-fn with_token(kubeconfig: &str, token: &str) -> serde_json::Value {
+async fn newer_crds() -> Outcome {
+    let (lab, atoll, _hub) = start(&name("crds")).await?;
+    let two = lab.member(2);
+    let mut installed = Vec::new();
+    for crd in atoll_api::crds::all() {
+        let mut crd = serde_json::to_value(crd)?;
+        let labels = crd["metadata"]["labels"].as_object_mut().context("it says which release it is")?;
+        for (key, value) in labels.iter_mut().filter(|(key, _)| key.ends_with("release-version")) {
+            ensure!(value.is_string(), "{key}: {value}");
+            *value = json!("v99.0.0");
+        }
+        for version in crd["spec"]["versions"].as_array_mut().context("it has versions")? {
+            version["schema"]["openAPIV3Schema"]["properties"]["later"] = json!({"type": "string"});
+        }
+        installed.push(crd);
+    }
+    two.apply(&installed).await?;
+    let before = generations(two).await?;
+    ensure!(before.len() == installed.len(), "{before:?}");
+    atoll.join(two).await?;
+    atoll.all_ready(std::slice::from_ref(two)).await?;
+    ensure!(generations(two).await? == before, "a join replaced a newer CRD");
+    // Ours are written over older ones, so the labels above are what held us back.
+    for crd in &mut installed {
+        for (_, value) in crd["metadata"]["labels"].as_object_mut().into_iter().flatten() {
+            *value = if value == "v99.0.0" { json!("v0.0.1") } else { value.clone() };
+        }
+    }
+    two.apply(&installed).await?;
+    atoll.must(&["unjoin", two.name()]).await?;
+    atoll.join(two).await?;
+    ensure!(generations(two).await? != before, "a join left an older CRD");
+    lab.down()?;
+    Ok(())
+}
+
+/// The CRDs of a cluster, and how often each has changed.
+async fn generations(cluster: &lab::Cluster) -> anyhow::Result<Vec<(Option<String>, Option<i64>)>> {
+    let kind = kube::api::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let crds: Api<DynamicObject> =
+        Api::all_with(cluster.client().await?, &kube::api::ApiResource::from_gvk(&kind));
+    let crds = crds.list(&ListParams::default()).await?.items;
+    Ok(crds.into_iter().map(|crd| (crd.metadata.name, crd.metadata.generation)).collect())
+}
+
+/// The kubeconfig with another user: JSON is YAML, and the lab's kubeconfigs have one user.
+fn with_user(kubeconfig: &str, user: &serde_json::Value) -> serde_json::Value {
     let parsed = kube::config::Kubeconfig::from_yaml(kubeconfig).expect("the lab writes good kubeconfigs");
     let mut value = serde_json::to_value(parsed).expect("a kubeconfig serializes");
-    value["users"][0]["user"] = json!({"token": token.trim()});
+    value["users"][0]["user"] = user.clone();
     value
 }
 
 async fn unjoin() -> Outcome {
-    let (lab, atoll, _hub) = start("test-unjoin").await?;
+    let (lab, atoll, _hub) = start(&name("unjoin")).await?;
     for cluster in lab.clusters() {
         atoll.join(cluster).await?;
     }

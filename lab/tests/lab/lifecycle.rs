@@ -2,6 +2,7 @@
 
 use crate::harness::{Outcome, Suite};
 use anyhow::{Context, ensure};
+use lab::suite::name;
 use lab::teardown::{cgroups, links, mounts_below};
 use lab::{Deadline, Lab, Layout, Process, until};
 use std::collections::BTreeSet;
@@ -21,11 +22,11 @@ pub(crate) fn tests(suite: &mut Suite) {
 }
 
 /// Takes its lab away whatever becomes of the test.
-struct Cleanup(&'static str);
+struct Cleanup(String);
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
-        if let Err(error) = lab::down(self.0) {
+        if let Err(error) = lab::down(&self.0) {
             eprintln!("lab: could not take `{}` down: {error}", self.0);
         }
     }
@@ -51,8 +52,9 @@ fn api_servers(output: &Output) -> anyhow::Result<Vec<u64>> {
 }
 
 async fn a_second_up_changes_nothing() -> Outcome {
-    let _cleanup = Cleanup("test-twice");
-    let up = ["up", "--name", "test-twice", "-n", "2", "--api-only", "-o", "json"];
+    let own = &name("twice");
+    let _cleanup = Cleanup(own.clone());
+    let up = ["up", "--name", own, "-n", "2", "--api-only", "-o", "json"];
     let first = api_servers(&run(&up)?)?;
     let second = run(&up)?;
     ensure!(String::from_utf8_lossy(&second.stderr).contains("is up already"), "it says so");
@@ -63,10 +65,11 @@ async fn a_second_up_changes_nothing() -> Outcome {
 }
 
 async fn up_after_a_kill() -> Outcome {
-    let _cleanup = Cleanup("test-killed");
-    let up = ["up", "--name", "test-killed", "-n", "2", "--api-only"];
+    let own = &name("killed");
+    let _cleanup = Cleanup(own.clone());
+    let up = ["up", "--name", own, "-n", "2", "--api-only"];
     let mut driver = command(&up).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let layout = Layout::of("test-killed");
+    let layout = Layout::of(own);
     let etcd = layout.member("member1").join("components/etcd.json");
     let half_way = until(Deadline::after(Duration::from_secs(60), "the start is under way"), async || {
         Ok(if etcd.exists() { Ok(()) } else { Err("no etcd yet".into()) })
@@ -79,28 +82,23 @@ async fn up_after_a_kill() -> Outcome {
     ensure!(left.alive(), "the kill left something behind");
     run(&up)?;
     ensure!(!left.alive(), "what was left is gone");
-    let lab = Lab::find("test-killed")?.context("it is up and whole")?;
+    let lab = Lab::find(own)?.context("it is up and whole")?;
     lab.member(2).client().await?.apiserver_version().await?;
     Ok(())
 }
 
 async fn up_replaces_a_broken_lab() -> Outcome {
-    let _cleanup = Cleanup("test-broken");
-    let up = ["up", "--name", "test-broken", "-n", "1", "--api-only", "-o", "json"];
+    let own = &name("broken");
+    let _cleanup = Cleanup(own.clone());
+    let up = ["up", "--name", own, "-n", "1", "--api-only", "-o", "json"];
     let first = api_servers(&run(&up)?)?;
     let pid = u32::try_from(first[0])?;
     Process::of(pid).context("it runs")?.kill()?;
-    let status = run(&["status", "--name", "test-broken"])?;
+    let status = run(&["status", "--name", own])?;
     ensure!(String::from_utf8_lossy(&status.stdout).contains("kube-apiserver ended"), "status tells");
     let second = api_servers(&run(&up)?)?;
     ensure!(first != second, "a new one runs");
-    Lab::find("test-broken")?
-        .context("it is whole again")?
-        .member(1)
-        .client()
-        .await?
-        .apiserver_version()
-        .await?;
+    Lab::find(own)?.context("it is whole again")?.member(1).client().await?.apiserver_version().await?;
     Ok(())
 }
 
@@ -131,9 +129,10 @@ fn all_processes() -> BTreeSet<u32> {
 }
 
 async fn down_leaves_nothing() -> Outcome {
-    let _cleanup = Cleanup("test-down");
-    run(&["up", "--name", "test-down", "-n", "1"])?;
-    let lab = Lab::find("test-down")?.context("it is up")?;
+    let own = &name("down");
+    let _cleanup = Cleanup(own.clone());
+    run(&["up", "--name", own, "-n", "1"])?;
+    let lab = Lab::find(own)?.context("it is up")?;
     let (layout, slot) = (lab.layout().clone(), lab.slot());
     lab.member(1).tools("default", "tools").await?;
     // A crash of the container runtime leaves its containers to nobody.
@@ -149,7 +148,7 @@ async fn down_leaves_nothing() -> Outcome {
     );
     ensure!(!links(&layout).is_empty() && !cgroups(&layout).is_empty(), "there is something to take away");
 
-    run(&["down", "--name", "test-down"])?;
+    run(&["down", "--name", own])?;
     let left: Vec<_> = processes.iter().filter(|process| process.alive()).collect();
     ensure!(left.is_empty(), "processes are left: {left:?}");
     let left: Vec<_> = network_namespaces(&all_processes()).intersection(&namespaces).cloned().collect();
@@ -159,19 +158,20 @@ async fn down_leaves_nothing() -> Outcome {
     ensure!(cgroups(&layout).is_empty(), "control groups are left: {:?}", cgroups(&layout));
     ensure!(mounts_below(layout.dir()).is_empty(), "mounts are left: {:?}", mounts_below(layout.dir()));
     ensure!(!layout.dir().exists(), "{} is left", layout.dir().display());
-    let again = run(&["down", "--name", "test-down"])?;
+    let again = run(&["down", "--name", own])?;
     ensure!(String::from_utf8_lossy(&again.stderr).contains("was not there"), "a second down says so");
     Ok(())
 }
 
 async fn two_labs_side_by_side() -> Outcome {
-    let _cleanup = (Cleanup("test-left"), Cleanup("test-right"));
-    run(&["up", "--name", "test-left", "-n", "1", "--api-only"])?;
-    run(&["up", "--name", "test-right", "-n", "1", "--api-only"])?;
-    let left = Lab::find("test-left")?.context("left is up")?;
-    let right = Lab::find("test-right")?.context("right is up")?;
+    let (left_name, right_name) = (&name("left"), &name("right"));
+    let _cleanup = (Cleanup(left_name.clone()), Cleanup(right_name.clone()));
+    run(&["up", "--name", left_name, "-n", "1", "--api-only"])?;
+    run(&["up", "--name", right_name, "-n", "1", "--api-only"])?;
+    let left = Lab::find(left_name)?.context("left is up")?;
+    let right = Lab::find(right_name)?.context("right is up")?;
     ensure!(left.slot() != right.slot(), "each has its own network");
-    run(&["down", "--name", "test-left"])?;
+    run(&["down", "--name", left_name])?;
     right.member(1).client().await?.apiserver_version().await?;
     Ok(())
 }
@@ -186,26 +186,28 @@ impl Drop for ForeignLink {
 }
 
 async fn a_foreign_link() -> Outcome {
-    let _cleanup = Cleanup("test-foreign");
-    let up = ["up", "--name", "test-foreign", "-n", "1", "--api-only"];
+    let own = &name("foreign");
+    let _cleanup = Cleanup(own.clone());
+    let up = ["up", "--name", own, "-n", "1", "--api-only"];
     run(&up)?;
-    let name = lab::addresses::bridge(Lab::find("test-foreign")?.context("it is up")?.slot());
-    run(&["down", "--name", "test-foreign"])?;
+    let name = lab::addresses::bridge(Lab::find(own)?.context("it is up")?.slot());
+    run(&["down", "--name", own])?;
     ensure!(Command::new("ip").args(["link", "add", &name, "type", "bridge"]).status()?.success(), "{name}");
     let foreign = ForeignLink(name);
     run(&up)?;
-    let slot = Lab::find("test-foreign")?.context("it is up")?.slot();
+    let slot = Lab::find(own)?.context("it is up")?.slot();
     ensure!(lab::addresses::bridge(slot) != foreign.0, "the link in the way was passed by");
-    run(&["down", "--name", "test-foreign"])?;
+    run(&["down", "--name", own])?;
     ensure!(Path::new("/sys/class/net").join(&foreign.0).exists(), "and it is still there");
     Ok(())
 }
 
 async fn another_spec() -> Outcome {
-    let _cleanup = Cleanup("test-another");
-    let up = ["up", "--name", "test-another", "-n", "1", "--api-only", "-o", "json"];
+    let own = &name("another");
+    let _cleanup = Cleanup(own.clone());
+    let up = ["up", "--name", own, "-n", "1", "--api-only", "-o", "json"];
     let first = api_servers(&run(&up)?)?;
-    let refused = command(&["up", "--name", "test-another", "-n", "2", "--api-only"]).output()?;
+    let refused = command(&["up", "--name", own, "-n", "2", "--api-only"]).output()?;
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     ensure!(!refused.status.success() && said.contains("--fresh"), "{said}");
     ensure!(first == api_servers(&run(&up)?)?, "it runs on as it was");

@@ -16,6 +16,7 @@ mod recorder;
 mod relays;
 mod survival;
 mod traffic;
+mod versions;
 
 fn main() -> std::process::ExitCode {
     let mut suite = harness::Suite::new();
@@ -28,6 +29,7 @@ fn main() -> std::process::ExitCode {
     hot_path::tests(&mut suite);
     survival::tests(&mut suite);
     joining::tests(&mut suite);
+    versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
     answers::tests(&mut suite);
     suite.run()

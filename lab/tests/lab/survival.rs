@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 pub(crate) fn tests(suite: &mut Suite) {
     suite.hub_test("a_hub_killed_in_a_burst_loses_nothing", killed_in_a_burst);
     suite.hub_test("a_member_whose_api_is_gone_keeps_its_endpoints_everywhere", api_gone);
+    suite.hub_test("a_lost_member_is_withdrawn_where_its_export_asks_for_it", withdrawn);
     suite.hub_test("a_hub_started_while_a_member_is_down_changes_nothing", started_while_down);
     // Two hubs need an API that neither of them serves.
     if HubApi::of_environment() == HubApi::Cluster {
@@ -141,6 +142,50 @@ async fn api_gone(lab: &Lab, _: &Set) -> Outcome {
     let deleted = deletes(&recorder, "gone").await?;
     ensure!(deleted.is_empty(), "{deleted:?}");
     unexport(lab.member(2), "gone", "web").await
+}
+
+async fn withdrawn(lab: &Lab, _: &Set) -> Outcome {
+    for cluster in lab.clusters() {
+        cluster.namespace("lost").await?;
+    }
+    let (source, elsewhere) = (lab.member(2), lab.member(3));
+    for name in ["goes", "stays"] {
+        serve(source, "lost", name).await?;
+    }
+    source
+        .apply(&[json!({
+            "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+            "metadata": {"name": "goes", "namespace": "lost", "annotations": {"atoll.dev/liveness": "Withdraw"}},
+        })])
+        .await?;
+    export(source, "lost", "stays").await?;
+    for name in ["goes", "stays"] {
+        endpoints_are(elsewhere, "lost", name, "IPv4", 1).await?;
+    }
+    let recorder = Recorder::of(elsewhere)?;
+    let stopped = source.stop(Component::ApiServer)?;
+    ensure!(source.client().await?.apiserver_version().await.is_err(), "the fault bites");
+    marked_stale(elsewhere, "lost", "stays", "member2", true).await?;
+    endpoints_are(elsewhere, "lost", "goes", "IPv4", 0).await?;
+    endpoints_are(elsewhere, "lost", "stays", "IPv4", 1).await?;
+    // The import and its address stay: whoever resolved it need not ask again when the source is back.
+    let address = addresses(elsewhere, "lost", "goes").await?;
+    stopped.heal()?;
+    source.ready().await?;
+    for name in ["goes", "stays"] {
+        endpoints_are(elsewhere, "lost", name, "IPv4", 1).await?;
+    }
+    marked_stale(elsewhere, "lost", "stays", "member2", false).await?;
+    ensure!(addresses(elsewhere, "lost", "goes").await? == address, "it has another address now");
+    let deleted = deletes(&recorder, "lost").await?;
+    let withdrawn = |recorded: &Recorded| {
+        recorded.request.resource == "endpointslices" && recorded.request.name.contains("-goes-")
+    };
+    ensure!(deleted.len() == 2 && deleted.iter().all(withdrawn), "{deleted:?}");
+    for name in ["goes", "stays"] {
+        unexport(source, "lost", name).await?;
+    }
+    Ok(())
 }
 
 /// Everything of ours in a namespace that a restart must not change: imports, derived Services, slices.

@@ -35,7 +35,7 @@ fn the_version_is_one_line() {
 
 #[test]
 fn help_has_examples_for_every_command() {
-    for command in ["hub", "join", "unjoin", "clusters", "crds", "completion"] {
+    for command in ["hub", "join", "unjoin", "clusters", "bench", "crds", "completion"] {
         let (code, help, _) = atoll(&[command, "--help"]);
         assert_eq!(code, Some(0), "{command}");
         assert!(help.contains("Example") && help.contains(&format!("atoll {command}")), "{command}: {help}");
@@ -68,6 +68,34 @@ error: cannot join `paris`: cannot use the kubeconfig `/nonexistent`
   hint: name a file, and a context that is in it (`kubectl config get-contexts`)
 ";
     assert_eq!(talk, want);
+}
+
+#[test]
+fn a_benchmark_asked_wrongly_says_what_to_change() {
+    let (code, _, talk) = atoll(&["bench", "propagation", "--from", "/nonexistent", "--to", "/nonexistent"]);
+    let want = "\
+error: cannot read the kubeconfig `/nonexistent`
+  why: No such file or directory (os error 2)
+  hint: name a kubeconfig that this user can read
+";
+    assert_eq!((code, talk.as_str()), (Some(2), want));
+    let (code, _, talk) = atoll(&[
+        "bench",
+        "propagation",
+        "--from",
+        "a",
+        "--to",
+        "b",
+        "--to-context",
+        "x",
+        "--to-context",
+        "y",
+    ]);
+    assert_eq!(code, Some(2));
+    assert!(talk.starts_with("error: there are more --to-context than --to\n  hint: "), "{talk}");
+    let (code, _, talk) = atoll(&["bench", "propagation", "--from", "a", "--to", "b", "--only", "restart"]);
+    assert_eq!(code, Some(2));
+    assert!(talk.starts_with("error: restarts cannot be measured from outside\n  hint: "), "{talk}");
 }
 
 #[test]

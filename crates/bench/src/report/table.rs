@@ -25,7 +25,11 @@ impl Display for Report {
         }
         restarts(&self.restarts, f)?;
         self.hub(f)?;
-        self.requests(f)
+        self.requests(f)?;
+        if let Some(why) = &self.unfinished {
+            writeln!(f, "\nUNFINISHED: {why}")?;
+        }
+        Ok(())
     }
 }
 
@@ -154,6 +158,7 @@ mod tests {
                 restart(Ending::Graceful, 900.0),
                 restart(Ending::Kill, 800.0),
             ],
+            unfinished: None,
         }
     }
 
@@ -178,6 +183,12 @@ Requests               cluster      per change  in all
 change, idle           member2            1.00  3 update endpointslices
 ";
         assert_eq!(report().to_string(), want);
+    }
+
+    #[test]
+    fn a_run_that_broke_off_says_so_last() {
+        let text = Report { unfinished: Some("the hub is gone".to_owned()), ..report() }.to_string();
+        assert!(text.ends_with("\nUNFINISHED: the hub is gone\n"), "{text}");
     }
 
     #[test]

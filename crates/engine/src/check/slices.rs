@@ -1,6 +1,8 @@
 //! Rules about the slices that an importer holds from each source.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use litemap::LiteMap;
 use std::sync::Arc;
 
 use super::Broken;
@@ -17,7 +19,7 @@ pub(super) fn sources(
     key: &ServiceKey,
     importer: &ClusterId,
     import: &Import,
-    planned: &BTreeMap<ClusterId, SlicesFrom>,
+    planned: &LiteMap<ClusterId, SlicesFrom>,
     report: &mut dyn FnMut(Broken),
 ) {
     let mut names: BTreeSet<&SliceName> = BTreeSet::new();

@@ -1,6 +1,8 @@
 //! What one importer gets of a merged service.
 
 use std::collections::BTreeMap;
+
+use litemap::LiteMap;
 use std::sync::Arc;
 
 use super::families;
@@ -79,7 +81,7 @@ struct SourceRule<'a> {
     families: &'a [crate::network::Family],
 }
 
-type FromEach = (BTreeMap<ClusterId, SlicesFrom>, BTreeMap<ClusterId, StaleMark>);
+type FromEach = (LiteMap<ClusterId, SlicesFrom>, BTreeMap<ClusterId, StaleMark>);
 
 /// What the importer holds from each source. Whoever has not been heard from is listed, exporter or not: the hub can't know.
 fn from_each(
@@ -90,7 +92,7 @@ fn from_each(
     rule: &SourceRule<'_>,
 ) -> FromEach {
     let mut stale = BTreeMap::new();
-    let mut slices: BTreeMap<_, _> = world
+    let mut slices: LiteMap<_, _> = world
         .unheard()
         .map(|source| (source.clone(), SlicesFrom::KeepWhatIsThere(Unknown::NotHeard)))
         .collect();

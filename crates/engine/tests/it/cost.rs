@@ -20,7 +20,7 @@ fn clusterset(importers: usize) -> Engine {
 }
 
 fn changed() -> Change {
-    Change::Slice(key(WEB), slice_name("web-1"), Some(slice("http:80", &["10.1.0.9"])))
+    Change::Slice(key(WEB), slice_name("web-1"), Some(slice("http:80", &["10.1.0.9"]).into()))
 }
 
 #[test]

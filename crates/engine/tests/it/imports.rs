@@ -154,7 +154,7 @@ fn remote_endpoints_wait_while_local_ones_are_ready() {
     assert_eq!(addresses(&before, "lima"), ["10.1.0.1", "10.2.0.1"]);
     let mut unready = slice("http:80", &["10.2.0.1"]);
     unready.endpoints[0].conditions.ready = Some(false);
-    let _ = engine.apply(&id("tokyo"), Change::Slice(key(WEB), slice_name("web-1"), Some(unready)));
+    let _ = engine.apply(&id("tokyo"), Change::Slice(key(WEB), slice_name("web-1"), Some(unready.into())));
     assert_eq!(addresses(&plan(&mut engine), "tokyo"), ["10.1.0.1", "10.2.0.1"]);
 }
 

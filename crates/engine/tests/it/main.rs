@@ -13,7 +13,6 @@ mod properties;
 mod restart;
 mod spoiled;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use atoll_engine::check::check;
@@ -37,7 +36,7 @@ fn plan(engine: &mut Engine) -> Arc<Plan> {
     plan_at(engine, NOW).plan
 }
 
-fn import<'a>(plan: &'a Plan, importer: &str) -> (&'a Import, &'a BTreeMap<ClusterId, SlicesFrom>) {
+fn import<'a>(plan: &'a Plan, importer: &str) -> (&'a Import, &'a litemap::LiteMap<ClusterId, SlicesFrom>) {
     match &plan.clusters[&id(importer)].import {
         ImportPlan::Present { import, slices } => (import, slices),
         other => panic!("{importer}: {other:?}"),

@@ -152,7 +152,7 @@ fn any_told(name: &'static str) -> impl Strategy<Value = Told> {
                 facts.push(Change::Service(key(service), fact));
                 facts.push(Change::Export(key(service), export));
                 for (name, slice) in SLICES.iter().zip(slices) {
-                    facts.push(Change::Slice(key(service), slice_name(name), slice));
+                    facts.push(Change::Slice(key(service), slice_name(name), slice.map(Into::into)));
                 }
             }
             for (service, taken) in ["shop/derived-web", "shop/derived-api"].iter().zip(taken) {

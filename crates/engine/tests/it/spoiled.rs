@@ -1,6 +1,5 @@
 //! A clean plan is spoiled in one place; the checker names that place.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use atoll_engine::check::{Broken, check};
@@ -30,7 +29,10 @@ fn world() -> (Engine, Plan) {
     (engine, plan)
 }
 
-fn imported<'a>(plan: &'a mut Plan, at: &str) -> (&'a mut Import, &'a mut BTreeMap<ClusterId, SlicesFrom>) {
+fn imported<'a>(
+    plan: &'a mut Plan,
+    at: &str,
+) -> (&'a mut Import, &'a mut litemap::LiteMap<ClusterId, SlicesFrom>) {
     match &mut plan.clusters.get_mut(&id(at)).unwrap().import {
         ImportPlan::Present { import, slices } => (Arc::make_mut(import), Arc::make_mut(slices)),
         other => panic!("{other:?}"),

@@ -94,7 +94,6 @@ fn both(first: Touched, second: Touched) -> Touched {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap as Map;
 
     use atoll_engine::intent::Intent;
     use atoll_engine::memory::ServiceMemory;
@@ -115,7 +114,7 @@ mod tests {
         Touched::Slices([(ClusterId::parse("a").unwrap(), SliceName::parse(name).unwrap())].into())
     }
     fn outcome(touched: Touched, memory: Option<MemoryUpdate>) -> Outcome {
-        let plan = Plan { service: key(), intent: Intent::Export, clusters: Map::new() };
+        let plan = Plan { service: key(), intent: Intent::Export, clusters: Default::default() };
         Outcome { plan: Arc::new(plan), touched, memory }
     }
     fn released(pass: Pass) -> Touched {

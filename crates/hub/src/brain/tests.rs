@@ -45,7 +45,7 @@ fn slice(address: &str) -> Report {
             for_zones: Box::default(),
         }],
     };
-    Report::Change(Change::Slice(web(), name("web-1"), Some(fact)))
+    Report::Change(Change::Slice(web(), name("web-1"), Some(fact.into())))
 }
 
 impl Hub {

@@ -8,6 +8,8 @@ use atoll_engine::names::{ClusterId, ServiceKey, ServiceName, SliceName};
 use atoll_engine::network::Family;
 use atoll_engine::time::Time;
 
+use litemap::LiteMap;
+
 use super::event::{OwnImport, OwnService, OwnSlice, SeenExport};
 use super::object::{Attached, ConditionBody, Kind, ObjectName, Print, Printer, PropertyName, Version};
 use super::sync::Epoch;
@@ -32,11 +34,11 @@ pub struct Cache {
 #[derive(Debug, Default)]
 pub struct Held {
     /// Derived Services; more than one while a name changes.
-    pub services: BTreeMap<ServiceName, HeldService>,
+    pub services: LiteMap<ServiceName, HeldService>,
     /// The ServiceImport.
     pub import: Option<HeldImport>,
     /// The slices.
-    pub slices: BTreeMap<SliceName, HeldSlice>,
+    pub slices: LiteMap<SliceName, HeldSlice>,
 }
 
 impl Held {
@@ -111,6 +113,17 @@ pub struct HeldImport {
     pub status_answered: Option<(Print, Print)>,
     /// Since when its conditions are what they are.
     pub since: Vec<Since>,
+}
+
+/// How what was seen compares with what was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// It has changed.
+    News,
+    /// It is what it was.
+    Same,
+    /// We know a later state: the answer to a write has overtaken a list or a watch.
+    Older,
 }
 
 /// Since when a condition has its status.
@@ -194,16 +207,19 @@ impl Cache {
         news
     }
 
-    /// A ServiceExport was seen; false if we know better.
-    pub fn export(&mut self, seen: &SeenExport, epoch: Epoch) -> bool {
+    /// A ServiceExport was seen.
+    pub fn export(&mut self, seen: &SeenExport, epoch: Epoch) -> Sight {
         let print = self.printer.print(Some(&seen.conditions));
         let before = self.exports.get(&seen.key).map(|held| &held.copy);
         let Some((copy, news)) = Copy::newer(before, seen.version.clone(), print, epoch) else {
-            return false;
+            if let Some(held) = self.exports.get_mut(&seen.key) {
+                held.copy.epoch = epoch;
+            }
+            return Sight::Older;
         };
         let since = since(&seen.conditions);
         self.exports.insert(seen.key.clone(), HeldExport { copy, since });
-        news
+        if news { Sight::News } else { Sight::Same }
     }
 
     /// Forgets a service of which nothing is held.

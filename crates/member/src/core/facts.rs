@@ -4,6 +4,9 @@
 //! not: an export made later finds them at once, with no request and no race between watches. `docs/adr/0004` says why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use litemap::LiteMap;
 
 use atoll_engine::facts::{ExportFact, NamespaceState, ServiceFact, SliceFact};
 use atoll_engine::names::{Namespace, ServiceKey, SliceName};
@@ -21,7 +24,7 @@ pub struct Facts {
     namespaces: BTreeMap<Namespace, (NamespaceState, Epoch)>,
     services: HashMap<ServiceKey, (ServiceFact, Epoch)>,
     exports: HashMap<ServiceKey, (ExportFact, Epoch)>,
-    slices: HashMap<ServiceKey, BTreeMap<SliceName, (SliceFact, Epoch)>>,
+    slices: HashMap<ServiceKey, LiteMap<SliceName, (Arc<SliceFact>, Epoch)>>,
     slice_of: HashMap<(Namespace, SliceName), ServiceKey>,
     taken: BTreeMap<ServiceKey, Epoch>,
 }
@@ -68,7 +71,7 @@ impl Facts {
         &mut self,
         at: (Namespace, SliceName),
         of: ServiceKey,
-        fact: SliceFact,
+        fact: Arc<SliceFact>,
         epoch: Epoch,
         tell: &mut Vec<Change>,
     ) {
@@ -98,6 +101,13 @@ impl Facts {
         }
         if before.as_ref() != Some(&fact) {
             tell.push(Change::Export(key, Some(fact)));
+        }
+    }
+
+    /// A ServiceExport that is known was seen again.
+    pub fn still_exported(&mut self, key: &ServiceKey, epoch: Epoch) {
+        if let Some((_, seen)) = self.exports.get_mut(key) {
+            *seen = epoch;
         }
     }
 
@@ -141,7 +151,7 @@ impl Facts {
         if self.services.contains_key(key) {
             tell.push(Change::Service(key.clone(), None));
         }
-        for name in self.slices.get(key).into_iter().flat_map(BTreeMap::keys) {
+        for name in self.slices.get(key).into_iter().flat_map(LiteMap::keys) {
             tell.push(Change::Slice(key.clone(), name.clone(), None));
         }
     }

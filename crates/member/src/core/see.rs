@@ -5,7 +5,7 @@ use atoll_engine::names::{Namespace, ServiceKey, ServiceName, SliceName};
 use atoll_engine::world::Change;
 
 use super::Core;
-use super::cache::HeldProperty;
+use super::cache::{HeldProperty, Sight};
 use super::event::{Gone, OwnService, OwnSlice, Seen};
 use super::object::{Kind, ObjectName, Target, Version};
 use super::sync::Epoch;
@@ -35,7 +35,7 @@ impl Core {
             Seen::Slice(namespace, name, of, fact) => {
                 let epoch = self.gate.epoch(Kind::Slice);
                 self.foreign_slice(&namespace, &name, epoch);
-                self.facts.slice((namespace, name), of, fact, epoch, &mut tell);
+                self.facts.slice((namespace, name), of, fact.into(), epoch, &mut tell);
             }
             Seen::OtherSlice(namespace, name) => {
                 self.foreign_slice(&namespace, &name, self.gate.epoch(Kind::Slice));
@@ -44,9 +44,13 @@ impl Core {
             Seen::OwnSlice(seen) => self.see_own_slice(seen, &mut tell),
             Seen::Export(seen) => {
                 let epoch = self.gate.epoch(Kind::Export);
-                if self.cache.export(&seen, epoch) {
-                    self.queue.add(Target::ExportStatus(seen.key.clone()));
-                    self.facts.export(seen.key, seen.fact, epoch, &mut tell);
+                match self.cache.export(&seen, epoch) {
+                    Sight::News => {
+                        self.queue.add(Target::ExportStatus(seen.key.clone()));
+                        self.facts.export(seen.key, seen.fact, epoch, &mut tell);
+                    }
+                    // It was in the list all the same: the end of the list must not take it away.
+                    Sight::Same | Sight::Older => self.facts.still_exported(&seen.key, epoch),
                 }
             }
             Seen::Import(key) => {

@@ -175,7 +175,7 @@ impl Cluster {
 
     pub(super) fn slice_at_source(&mut self, address: &str) {
         let name = SliceName::parse("web-1").unwrap();
-        self.fact("a", Change::Slice(web(), name, Some(slice(address))));
+        self.fact("a", Change::Slice(web(), name, Some(slice(address).into())));
     }
 
     /// Plans the service and assigns it.

@@ -78,7 +78,11 @@ fn slices_of_a_source_that_was_not_heard_stay_as_they_are() {
         ("c", Change::Export(web(), Some(export()))),
         (
             "c",
-            Change::Slice(web(), SliceName::parse("web-9").unwrap(), Some(super::cluster::slice("10.9.0.1"))),
+            Change::Slice(
+                web(),
+                SliceName::parse("web-9").unwrap(),
+                Some(super::cluster::slice("10.9.0.1").into()),
+            ),
         ),
         ("b", Change::Heard(super::cluster::capabilities())),
         ("c", Change::Heard(super::cluster::capabilities())),

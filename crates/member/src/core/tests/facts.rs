@@ -1,5 +1,6 @@
 //! What is told of the cluster itself.
 
+use atoll_engine::facts::NamespaceState;
 use atoll_engine::names::SliceName;
 use atoll_engine::world::Change;
 
@@ -40,7 +41,7 @@ fn a_service_and_its_slices_become_facts_when_an_export_appears() {
         changes(&mut cluster),
         [
             Change::Service(web(), Some(service(false))),
-            Change::Slice(web(), name(), Some(slice("10.0.0.1"))),
+            Change::Slice(web(), name(), Some(slice("10.0.0.1").into())),
             Change::Export(web(), Some(export())),
         ]
     );
@@ -66,4 +67,43 @@ fn facts_go_with_a_complete_list_and_not_with_a_broken_one() {
     assert!(changes(&mut cluster).is_empty());
     cluster.step(Event::Listed(Kind::Slice));
     assert_eq!(changes(&mut cluster), [Change::Slice(web(), name(), None)]);
+}
+
+#[test]
+fn a_list_that_says_the_same_takes_nothing_back() {
+    let mut cluster = Cluster::synced();
+    let all = || {
+        [
+            (Kind::Namespace, Event::Seen(Seen::Namespace(namespace(), NamespaceState::Active))),
+            (Kind::Service, Event::Seen(Seen::Service(web(), service(false)))),
+            (Kind::Slice, Event::Seen(Seen::Slice(namespace(), name(), web(), slice("10.0.0.1")))),
+            (Kind::Export, exported(50)),
+        ]
+    };
+    for (_, event) in all() {
+        cluster.step(event);
+    }
+    cluster.reports.clear();
+    for (kind, event) in all() {
+        cluster.step(Event::ListStarted(kind));
+        cluster.step(event);
+        cluster.step(Event::Listed(kind));
+        assert_eq!(changes(&mut cluster), [], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_list_older_than_the_answer_to_a_write_takes_nothing_back() {
+    let mut cluster = Cluster::synced();
+    cluster.step(exported(50));
+    cluster.step(Event::ListStarted(Kind::Export));
+    cluster.step(exported(60)); // The answer to a write of its status overtakes the list.
+    cluster.reports.clear();
+    cluster.step(exported(55));
+    cluster.step(Event::Listed(Kind::Export));
+    assert_eq!(changes(&mut cluster), []);
+    cluster.step(Event::ListStarted(Kind::Export));
+    cluster.step(exported(55));
+    cluster.step(Event::Listed(Kind::Export));
+    assert_eq!(changes(&mut cluster), []);
 }
