@@ -11,12 +11,13 @@ use atoll_engine::memory::Memory;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
 use atoll_engine::world::Change;
-use atoll_member::{Assignment, Clients, Handle, Identity, Permit, Problem, Report, Written, enter, spawn};
-use lab::Lab;
+use atoll_member::{Assignment, Handle, Identity, Permit, Problem, Report, Written, enter, spawn};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// A hub with one member per cluster of the lab.
+use crate::clusters::Clusters;
+
+/// A hub with one member per cluster.
 pub(crate) struct Hub {
     said: Arc<Mutex<Said>>,
     pub(crate) permit: Permit,
@@ -33,27 +34,20 @@ pub(crate) struct Said {
     pub(crate) nodes: BTreeSet<std::net::IpAddr>,
 }
 
-/// The identity of a member of the lab.
+/// The identity of a member.
 pub(crate) fn identity(name: &str) -> anyhow::Result<Identity> {
     Ok(Identity { cluster: ClusterId::parse(name)?, hub: "hub-1".into(), clusterset: "atolls".into() })
 }
 
-/// Clients for a cluster of the lab.
-pub(crate) async fn clients(cluster: &lab::Cluster) -> anyhow::Result<Clients> {
-    let kubeconfig = kube::config::Kubeconfig::from_yaml(&cluster.kubeconfig())?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
-    Ok(Clients::new(config)?)
-}
-
 impl Hub {
     /// Enters the clusters and starts their members.
-    pub(crate) async fn start(lab: &Lab) -> anyhow::Result<Self> {
+    pub(crate) async fn start(lab: &Clusters) -> anyhow::Result<Self> {
         let (reports, mut inbox) = mpsc::unbounded_channel::<(ClusterId, Report)>();
         let permit = Permit::forever();
         let mut members = BTreeMap::new();
         for cluster in lab.clusters() {
             let identity = identity(cluster.name())?;
-            let clients = clients(cluster).await?;
+            let clients = cluster.clients();
             enter(&identity, &clients).await.context("the cluster can't be entered")?;
             let id = identity.cluster.clone();
             members.insert(id, spawn(identity, clients, permit.clone(), reports.clone()));

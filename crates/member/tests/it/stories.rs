@@ -1,4 +1,4 @@
-//! What a member does to a real API.
+//! What a member does to a cluster.
 
 use std::time::Duration;
 
@@ -9,37 +9,22 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
-use lab::audit::Recorder;
-use lab::{Deadline, Lab, until};
 use serde_json::{Value, json};
 
+use crate::clusters::{self, Clusters, Recorder, until};
 use crate::hub::{self, Hub};
-use lab::suite::Suite;
 
 type Outcome = anyhow::Result<()>;
 
-pub(crate) fn tests(suite: &mut Suite) {
-    suite.test("an_export_appears_elsewhere_and_goes_with_its_export", appears_and_goes);
-    suite.test("a_slice_change_costs_one_put_per_importer_and_nothing_else", one_put);
-    suite.test("what_somebody_edits_or_deletes_is_repaired", repaired);
-    suite.test("an_export_that_no_service_can_be_called_like_is_told_so", misnamed);
-    suite.test("the_addresses_of_nodes_are_told", nodes);
-    suite.test("objects_of_others_are_left_alone", left_alone);
-    suite.test("without_a_permit_nothing_is_written", no_permit);
-    suite.test("a_restart_changes_nothing_and_leaving_takes_everything", restart_and_leave);
-    suite.test("a_cluster_that_says_it_is_another_is_refused", refused);
-}
-
 const NAMESPACE: &str = "shop";
-const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Cluster {
     client: Client,
 }
 
 impl Cluster {
-    async fn of(cluster: &lab::Cluster) -> anyhow::Result<Self> {
-        let client = cluster.client().await?;
+    async fn of(cluster: &clusters::Cluster) -> anyhow::Result<Self> {
+        let client = cluster.client();
         let namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}}))?;
         match Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await {
             Ok(_) => {}
@@ -85,50 +70,45 @@ impl Cluster {
     }
 
     /// The slices of a service that were imported here: name and first address.
-    async fn imported(&self, name: &str) -> Result<Vec<EndpointSlice>, lab::Error> {
+    async fn imported(&self, name: &str) -> Result<Vec<EndpointSlice>, String> {
         let ours = format!("multicluster.kubernetes.io/service-name={name}");
         let list = self.api::<EndpointSlice>().list(&ListParams::default().labels(&ours)).await;
-        list.map(|list| list.items)
-            .map_err(|error| Deadline::after(Duration::ZERO, "slices are listed").passed(error.to_string()))
+        list.map(|list| list.items).map_err(|error| error.to_string())
     }
 
     async fn addresses(&self, name: &str, want: &[&str]) -> Outcome {
         let what = format!("{name} has the addresses {want:?}");
-        until(Deadline::after(PATIENCE, what), async || {
+        until(&what, async || {
             let mut found: Vec<String> = Vec::new();
             for slice in self.imported(name).await? {
                 found.extend(slice.endpoints.unwrap_or_default().into_iter().flat_map(|e| e.addresses));
             }
             found.sort();
-            Ok(if found == want { Ok(()) } else { Err(format!("{found:?}")) })
+            if found == want { Ok(()) } else { Err(format!("{found:?}")) }
         })
         .await?;
         Ok(())
     }
 
     async fn ready_import(&self, name: &str) -> anyhow::Result<ServiceImport> {
-        let import = until(Deadline::after(PATIENCE, format!("{name} is imported")), async || {
+        until(&format!("{name} is imported"), async || {
             let found = self.api::<ServiceImport>().get_opt(name).await.ok().flatten();
-            let Some(import) = found else { return Ok(Err("no ServiceImport".to_owned())) };
+            let Some(import) = found else { return Err("no ServiceImport".to_owned()) };
             let conditions = import.status.clone().unwrap_or_default().conditions;
             let ready = conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True");
-            Ok(if ready { Ok(import) } else { Err(format!("{conditions:?}")) })
-        });
-        Ok(import.await?)
+            if ready { Ok(import) } else { Err(format!("{conditions:?}")) }
+        })
+        .await
     }
 
     async fn is_gone(&self, name: &str) -> Outcome {
-        until(Deadline::after(PATIENCE, format!("nothing is left of {name}")), async || {
+        until(&format!("nothing is left of {name}"), async || {
             let import = self.api::<ServiceImport>().get_opt(name).await.ok().flatten().is_some();
             let derived = self.api::<Service>().get_opt(&format!("derived-{name}")).await;
             let derived = derived.ok().flatten().is_some();
             let slices = self.imported(name).await?.len();
             let left = import || derived || slices > 0;
-            Ok(if left {
-                Err(format!("import {import}, Service {derived}, {slices} slices"))
-            } else {
-                Ok(())
-            })
+            if left { Err(format!("import {import}, Service {derived}, {slices} slices")) } else { Ok(()) }
         })
         .await?;
         Ok(())
@@ -144,12 +124,14 @@ fn slice(name: &str, address: &str) -> Value {
     })
 }
 
-async fn two(lab: &Lab) -> anyhow::Result<(Cluster, Cluster, Hub)> {
+async fn two(lab: &Clusters) -> anyhow::Result<(Cluster, Cluster, Hub)> {
     let (a, b) = (Cluster::of(lab.member(1)).await?, Cluster::of(lab.member(2)).await?);
     Ok((a, b, Hub::start(lab).await?))
 }
 
-async fn appears_and_goes(lab: &Lab) -> Outcome {
+#[tokio::test]
+async fn an_export_appears_elsewhere_and_goes_with_its_export() -> Outcome {
+    let lab = &Clusters::start().await?;
     let (a, b, hub) = two(lab).await?;
     a.serve("web", "10.1.0.1").await?;
     for cluster in [&b, &a] {
@@ -165,7 +147,7 @@ async fn appears_and_goes(lab: &Lab) -> Outcome {
         );
         let status = import.status.unwrap_or_default();
         ensure!(status.clusters.len() == 1 && status.clusters[0].cluster == "member1", "{status:?}");
-        let slices = cluster.imported("web").await?;
+        let slices = cluster.imported("web").await.map_err(anyhow::Error::msg)?;
         let slice = &slices[0];
         ensure!(slice.labels().get("kubernetes.io/service-name").map(String::as_str) == Some("derived-web"));
         ensure!(
@@ -176,7 +158,8 @@ async fn appears_and_goes(lab: &Lab) -> Outcome {
             slice.owner_references().iter().any(|owner| Some(&owner.uid) == derived.metadata.uid.as_ref())
         );
     }
-    let remote = b.imported("web").await?[0].endpoints.clone().unwrap_or_default();
+    let remote =
+        b.imported("web").await.map_err(anyhow::Error::msg)?[0].endpoints.clone().unwrap_or_default();
     ensure!(remote[0].node_name.is_none() && remote[0].zone.as_deref() == Some("z1"), "{remote:?}");
     let export = a.api::<ServiceExport>().get("web").await?;
     let conditions = export.status.unwrap_or_default().conditions;
@@ -189,36 +172,27 @@ async fn appears_and_goes(lab: &Lab) -> Outcome {
 }
 
 /// The writes that a recorder saw in the namespace, but for those of the test itself.
-async fn writes(recorder: &Recorder) -> anyhow::Result<Vec<String>> {
-    let mut all = recorder.requests().await?;
-    all.retain(|r| {
-        r.request.namespace == NAMESPACE && !["get", "list", "watch"].contains(&r.request.verb.as_str())
-    });
-    Ok(all
-        .iter()
-        .map(|r| {
-            let sub = if r.request.subresource.is_empty() { "" } else { "/" };
-            format!(
-                "{} {}{sub}{} {}",
-                r.request.verb, r.request.resource, r.request.subresource, r.request.name
-            )
-        })
-        .collect())
+fn writes(recorder: &Recorder) -> Vec<String> {
+    let mut all = recorder.requests();
+    all.retain(|noted| noted.namespace == NAMESPACE && !["get", "list", "watch"].contains(&noted.verb));
+    all.iter().map(|noted| format!("{} {} {}", noted.verb, noted.resource, noted.name)).collect()
 }
 
-async fn one_put(lab: &Lab) -> Outcome {
+#[tokio::test]
+async fn a_slice_change_costs_one_put_per_importer_and_nothing_else() -> Outcome {
+    let lab = &Clusters::start().await?;
     let (a, b, hub) = two(lab).await?;
-    let (cold_a, cold_b) = (Recorder::of(lab.member(1))?, Recorder::of(lab.member(2))?);
+    let (cold_a, cold_b) = (lab.member(1).recorder(), lab.member(2).recorder());
     a.serve("one", "10.1.0.1").await?;
     for cluster in [&a, &b] {
         cluster.addresses("one", &["10.1.0.1"]).await?;
         cluster.ready_import("one").await?;
     }
     // Let the last status settle: conditions of the export come last.
-    until(Deadline::after(PATIENCE, "the export has conditions"), async || {
+    until("the export has conditions", async || {
         let export = a.api::<ServiceExport>().get("one").await.ok();
         let count = export.and_then(|e| e.status).map_or(0, |status| status.conditions.len());
-        Ok(if count == 3 { Ok(()) } else { Err(format!("{count} conditions")) })
+        if count == 3 { Ok(()) } else { Err(format!("{count} conditions")) }
     })
     .await?;
     let imports = [
@@ -227,11 +201,11 @@ async fn one_put(lab: &Lab) -> Outcome {
         "create services derived-one",
         "update serviceimports/status one",
     ];
-    let mut cold = writes(&cold_b).await?;
+    let mut cold = writes(&cold_b);
     ensure!(cold.first().is_some_and(|first| first == "create services derived-one"), "{cold:#?}");
     cold.sort();
     ensure!(cold == imports, "an import costs four writes: {cold:#?}");
-    let mut cold = writes(&cold_a).await?;
+    let mut cold = writes(&cold_a);
     cold.retain(|write| {
         !write.ends_with(" one-1")
             && !["create services one", "create serviceexports one"].contains(&&**write)
@@ -239,7 +213,7 @@ async fn one_put(lab: &Lab) -> Outcome {
     cold.retain(|write| !imports.contains(&&**write));
     ensure!(cold == ["patch serviceexports/status one"], "and an export one more: {cold:#?}");
 
-    let (at_a, at_b) = (Recorder::of(lab.member(1))?, Recorder::of(lab.member(2))?);
+    let (at_a, at_b) = (lab.member(1).recorder(), lab.member(2).recorder());
     let slices = a.api::<EndpointSlice>();
     let change = json!({"endpoints": [{"addresses": ["10.1.0.2"], "conditions": {"ready": true}}]});
     slices.patch("one-1", &PatchParams::default(), &Patch::Merge(change)).await?;
@@ -247,7 +221,7 @@ async fn one_put(lab: &Lab) -> Outcome {
         cluster.addresses("one", &["10.1.0.2"]).await?;
     }
     let put = "update endpointslices imported-member1-one-1".to_owned();
-    let (seen_a, seen_b) = (writes(&at_a).await?, writes(&at_b).await?);
+    let (seen_a, seen_b) = (writes(&at_a), writes(&at_b));
     ensure!(seen_b == [put.clone()], "the importer: {seen_b:#?}");
     ensure!(seen_a == ["patch endpointslices one-1".to_owned(), put], "the exporter: {seen_a:#?}");
     a.withdraw("one").await?;
@@ -255,7 +229,9 @@ async fn one_put(lab: &Lab) -> Outcome {
     hub.stop().await
 }
 
-async fn repaired(lab: &Lab) -> Outcome {
+#[tokio::test]
+async fn what_somebody_edits_or_deletes_is_repaired() -> Outcome {
+    let lab = &Clusters::start().await?;
     let (a, b, hub) = two(lab).await?;
     a.serve("fix", "10.1.0.1").await?;
     b.addresses("fix", &["10.1.0.1"]).await?;
@@ -264,15 +240,15 @@ async fn repaired(lab: &Lab) -> Outcome {
     let services = b.api::<Service>();
     let spoil = json!({"spec": {"selector": {"app": "x"}, "ports": [{"name": "more", "port": 99}]}});
     services.patch("derived-fix", &PatchParams::default(), &Patch::Merge(spoil)).await?;
-    until(Deadline::after(PATIENCE, "selector and ports are repaired"), async || {
+    until("selector and ports are repaired", async || {
         let spec = services.get("derived-fix").await.ok().and_then(|s| s.spec).unwrap_or_default();
         let ports: Vec<_> = spec.ports.unwrap_or_default().iter().map(|port| port.port).collect();
         let good = spec.selector.is_none_or(|s| s.is_empty()) && ports == [80];
-        Ok(if good { Ok(()) } else { Err(format!("{ports:?}")) })
+        if good { Ok(()) } else { Err(format!("{ports:?}")) }
     })
     .await?;
 
-    let name = b.imported("fix").await?[0].name_any();
+    let name = b.imported("fix").await.map_err(anyhow::Error::msg)?[0].name_any();
     b.api::<EndpointSlice>().delete(&name, &DeleteParams::default()).await?;
     b.addresses("fix", &["10.1.0.1"]).await?;
     let evil = json!({"endpoints": [{"addresses": ["6.6.6.6"]}]});
@@ -280,13 +256,13 @@ async fn repaired(lab: &Lab) -> Outcome {
     b.addresses("fix", &["10.1.0.1"]).await?;
     let headless = json!({"metadata": {"labels": {"service.kubernetes.io/headless": ""}}});
     b.api::<EndpointSlice>().patch(&name, &PatchParams::default(), &Patch::Merge(headless)).await?;
-    until(Deadline::after(PATIENCE, "the headless label goes"), async || {
+    until("the headless label goes", async || {
         let has = b
             .imported("fix")
             .await?
             .iter()
             .any(|s| s.labels().contains_key("service.kubernetes.io/headless"));
-        Ok(if has { Err("it is there".to_owned()) } else { Ok(()) })
+        if has { Err("it is there".to_owned()) } else { Ok(()) }
     })
     .await?;
 
@@ -298,9 +274,9 @@ async fn repaired(lab: &Lab) -> Outcome {
     let theirs = "example.org/theirs";
     let spoil = json!({"metadata": {"finalizers": [theirs]}, "spec": {"ports": []}});
     imports.patch("fix", &PatchParams::default(), &Patch::Merge(spoil)).await?;
-    until(Deadline::after(PATIENCE, "the import has its port again"), async || {
+    until("the import has its port again", async || {
         let ports = imports.get("fix").await.map(|i| i.spec.ports.len()).unwrap_or_default();
-        Ok(if ports == 1 { Ok(()) } else { Err(format!("{ports} ports")) })
+        if ports == 1 { Ok(()) } else { Err(format!("{ports} ports")) }
     })
     .await?;
     ensure!(imports.get("fix").await?.finalizers() == [theirs], "somebody's finalizer is gone");
@@ -309,10 +285,10 @@ async fn repaired(lab: &Lab) -> Outcome {
 
     services.delete("derived-fix", &DeleteParams::default()).await?;
     let old = before.spec.ips.clone();
-    until(Deadline::after(PATIENCE, "the Service is back with its address"), async || {
+    until("the Service is back with its address", async || {
         let service = services.get_opt("derived-fix").await.ok().flatten();
         let ips = service.and_then(|s| s.spec).and_then(|s| s.cluster_ips).unwrap_or_default();
-        Ok(if ips == old { Ok(()) } else { Err(format!("{ips:?} {old:?}")) })
+        if ips == old { Ok(()) } else { Err(format!("{ips:?} {old:?}")) }
     })
     .await?;
     let after = b.ready_import("fix").await?;
@@ -324,24 +300,28 @@ async fn repaired(lab: &Lab) -> Outcome {
     hub.stop().await
 }
 
-async fn misnamed(lab: &Lab) -> Outcome {
+#[tokio::test]
+async fn an_export_that_no_service_can_be_called_like_is_told_so() -> Outcome {
+    let lab = &Clusters::start().await?;
     let (a, _, hub) = two(lab).await?;
     a.create::<ServiceExport>(json!({
         "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport", "metadata": {"name": "a.b"},
     }))
     .await?;
     let exports = a.api::<ServiceExport>();
-    until(Deadline::after(PATIENCE, "a.b is told that it is no name of a Service"), async || {
+    until("a.b is told that it is no name of a Service", async || {
         let conditions = exports.get("a.b").await.ok().and_then(|e| e.status).unwrap_or_default().conditions;
         let told = conditions.iter().any(|c| c.type_ == "Valid" && c.status == "False");
-        Ok(if told { Ok(()) } else { Err(format!("{conditions:?}")) })
+        if told { Ok(()) } else { Err(format!("{conditions:?}")) }
     })
     .await?;
     exports.delete("a.b", &DeleteParams::default()).await?;
     hub.stop().await
 }
 
-async fn nodes(lab: &Lab) -> Outcome {
+#[tokio::test]
+async fn the_addresses_of_nodes_are_told() -> Outcome {
+    let lab = &Clusters::start().await?;
     let (a, _, hub) = two(lab).await?;
     let nodes: Api<Node> = Api::all(a.client.clone());
     let node = json!({
@@ -350,16 +330,18 @@ async fn nodes(lab: &Lab) -> Outcome {
     });
     nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
     let address = "192.168.7.7".parse()?;
-    until(Deadline::after(PATIENCE, "the hub knows the node's address"), async || {
+    until("the hub knows the node's address", async || {
         let told = hub.said().nodes.clone();
-        Ok(if told.contains(&address) { Ok(()) } else { Err(format!("{told:?}")) })
+        if told.contains(&address) { Ok(()) } else { Err(format!("{told:?}")) }
     })
     .await?;
     nodes.delete("told", &DeleteParams::default()).await?;
     hub.stop().await
 }
 
-async fn left_alone(lab: &Lab) -> Outcome {
+#[tokio::test]
+async fn objects_of_others_are_left_alone() -> Outcome {
+    let lab = &Clusters::start().await?;
     let (a, b, hub) = two(lab).await?;
     b.create::<Service>(json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "derived-mine"},
@@ -371,29 +353,28 @@ async fn left_alone(lab: &Lab) -> Outcome {
         "spec": {"type": "ClusterSetIP", "ports": []},
     }))
     .await?;
-    let recorder = Recorder::of(lab.member(2))?;
+    let recorder = lab.member(2).recorder();
     a.serve("mine", "10.1.0.1").await?;
     a.serve("theirs", "10.1.0.9").await?;
     b.addresses("mine", &["10.1.0.1"]).await?;
     let import = b.ready_import("mine").await?;
     let name = import.annotations().get("multicluster.kubernetes.io/derived-service").cloned();
     ensure!(name.is_some_and(|name| name != "derived-mine"), "another name was chosen");
-    until(Deadline::after(PATIENCE, "the foreign import is a problem"), async || {
+    until("the foreign import is a problem", async || {
         let said = hub.said();
         let told = said.problems.iter().any(|(_, problem)| problem.to_string().contains("shop/theirs"));
-        Ok(if told { Ok(()) } else { Err(format!("{:?}", said.problems)) })
+        if told { Ok(()) } else { Err(format!("{:?}", said.problems)) }
     })
     .await?;
     a.withdraw("mine").await?;
     a.withdraw("theirs").await?;
     a.is_gone("theirs").await?;
-    until(Deadline::after(PATIENCE, "our import is gone"), async || {
+    until("our import is gone", async || {
         let left = b.api::<ServiceImport>().get_opt("mine").await.ok().flatten();
-        Ok(if left.is_none() { Ok(()) } else { Err("it is there".to_owned()) })
+        if left.is_none() { Ok(()) } else { Err("it is there".to_owned()) }
     })
     .await?;
     let touched: Vec<String> = writes(&recorder)
-        .await?
         .into_iter()
         .filter(|write| write.ends_with(" derived-mine") || write.contains("theirs"))
         .collect();
@@ -403,17 +384,19 @@ async fn left_alone(lab: &Lab) -> Outcome {
     hub.stop().await
 }
 
-async fn no_permit(lab: &Lab) -> Outcome {
+#[tokio::test]
+async fn without_a_permit_nothing_is_written() -> Outcome {
+    let lab = &Clusters::start().await?;
     let (a, b, hub) = two(lab).await?;
-    let recorder = Recorder::of(lab.member(2))?;
+    let recorder = lab.member(2).recorder();
     hub.permit.revoke();
     a.serve("held", "10.1.0.1").await?;
-    until(Deadline::after(PATIENCE, "the hub knows of the export"), async || {
+    until("the hub knows of the export", async || {
         let known = hub.said().exported.contains("held");
-        Ok(if known { Ok(()) } else { Err("it does not".to_owned()) })
+        if known { Ok(()) } else { Err("it does not".to_owned()) }
     })
     .await?;
-    let seen = writes(&recorder).await?;
+    let seen = writes(&recorder);
     ensure!(seen.is_empty(), "{seen:?}");
     hub.permit.extend_to(std::time::Instant::now() + Duration::from_secs(3600));
     b.addresses("held", &["10.1.0.1"]).await?;
@@ -422,7 +405,9 @@ async fn no_permit(lab: &Lab) -> Outcome {
     hub.stop().await
 }
 
-async fn restart_and_leave(lab: &Lab) -> Outcome {
+#[tokio::test]
+async fn a_restart_changes_nothing_and_leaving_takes_everything() -> Outcome {
+    let lab = &Clusters::start().await?;
     let (a, b, hub) = two(lab).await?;
     a.serve("stays", "10.1.0.1").await?;
     for cluster in [&a, &b] {
@@ -430,13 +415,12 @@ async fn restart_and_leave(lab: &Lab) -> Outcome {
         cluster.ready_import("stays").await?;
     }
     hub.stop().await?;
-    let recorder = Recorder::of(lab.member(2))?;
+    let recorder = lab.member(2).recorder();
     let hub = Hub::start(lab).await?;
     a.serve("probe", "10.1.0.3").await?;
     b.addresses("probe", &["10.1.0.3"]).await?;
     b.ready_import("probe").await?;
-    let again: Vec<String> =
-        writes(&recorder).await?.into_iter().filter(|write| write.contains("stays")).collect();
+    let again: Vec<String> = writes(&recorder).into_iter().filter(|write| write.contains("stays")).collect();
     ensure!(again.is_empty(), "a restart writes nothing: {again:?}");
     hub.stop().await?;
     // What was un-exported while nobody watched goes as well: the member tells what it holds.
@@ -447,10 +431,10 @@ async fn restart_and_leave(lab: &Lab) -> Outcome {
 
     for cluster in lab.clusters() {
         let identity = hub::identity(cluster.name())?;
-        let summary = leave(&identity, &hub::clients(cluster).await?).await?;
+        let summary = leave(&identity, &cluster.clients()).await?;
         ensure!(summary.imports == 1 && summary.slices == 1 && summary.services == 1, "{summary:?}");
         ensure!(summary.properties == 2, "{summary:?}");
-        let again = leave(&identity, &hub::clients(cluster).await?).await?;
+        let again = leave(&identity, &cluster.clients()).await?;
         ensure!(
             again == atoll_member::LeaveSummary { exports: again.exports, ..Default::default() },
             "{again:?}"
@@ -462,8 +446,10 @@ async fn restart_and_leave(lab: &Lab) -> Outcome {
     a.withdraw("stays").await
 }
 
-async fn refused(lab: &Lab) -> Outcome {
-    let (me, clients) = (hub::identity("member1")?, hub::clients(lab.member(1)).await?);
+#[tokio::test]
+async fn a_cluster_that_says_it_is_another_is_refused() -> Outcome {
+    let lab = &Clusters::start().await?;
+    let (me, clients) = (hub::identity("member1")?, lab.member(1).clients());
     enter(&me, &clients).await?;
     let again = enter(&me, &clients).await?;
     ensure!(again.installed.is_empty() && again.properties.is_empty(), "{again:?}");
@@ -474,7 +460,7 @@ async fn refused(lab: &Lab) -> Outcome {
     let other = enter(&another_hub, &clients).await;
     ensure!(matches!(other, Err(EnterError::OtherHub { .. })), "{other:?}");
     leave(&me, &clients).await?;
-    let properties: Api<ClusterProperty> = Api::all(lab.member(1).client().await?);
+    let properties: Api<ClusterProperty> = Api::all(lab.member(1).client());
     let left = properties.list(&ListParams::default()).await.context("the CRD stays")?;
     ensure!(left.items.is_empty());
     Ok(())

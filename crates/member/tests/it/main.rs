@@ -1,0 +1,7 @@
+//! Two members and a tiny hub, on Kubernetes APIs in this process.
+
+#![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
+
+mod clusters;
+mod hub;
+mod stories;
