@@ -108,7 +108,9 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
 
 /// Makes a new object ready: what only the server may set is set or taken away.
 pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
-    if resource.has_status() {
+    // A node registers itself, and brings its status.
+    let brings_status = resource.group.is_empty() && resource.names.kind == "Node";
+    if resource.has_status() && !brings_status {
         remove(object, "status");
     }
     match resource.habits.generation {

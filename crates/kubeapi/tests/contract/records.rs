@@ -28,6 +28,7 @@ cases! {
     a_quota_is_kept,
     a_claim_is_kept,
     a_node_is_kept,
+    a_new_node_brings_its_status,
     a_pod_template_is_kept,
     a_disruption_budget_is_kept,
     an_autoscaler_is_kept,
@@ -319,6 +320,16 @@ async fn an_autoscaler_is_kept(api: Target) {
     let ns = api.namespace().await;
     let body = json!({"metadata": {"name": "h"}, "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "minReplicas": 1, "maxReplicas": 5, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]}});
     kept(&api, &grouped("autoscaling/v2", &ns, "horizontalpodautoscalers"), body).await;
+}
+
+async fn a_new_node_brings_its_status(api: Target) {
+    let name = api.label();
+    let addresses = json!([{"type": "InternalIP", "address": "192.168.7.7"}]);
+    let node = json!({"metadata": {"name": name}, "status": {"addresses": addresses}});
+    let answer = api.post("/api/v1/nodes", node).await;
+    answer.created();
+    answer.has("/status/addresses/0/address", "192.168.7.7");
+    api.delete(&format!("/api/v1/nodes/{name}")).await.ok();
 }
 
 async fn a_priority_class_is_kept(api: Target) {
