@@ -16,6 +16,9 @@ use std::time::Duration;
 
 /// The most bytes that a request's body may have.
 pub(crate) const MOST_BYTES: usize = 3 * 1024 * 1024;
+/// How much of a body that is too long is read and dropped, so that whoever sends it hears why: a connection that is
+/// closed while they send is all that they would see.
+const MOST_DROPPED: usize = 4 * MOST_BYTES;
 /// How long a client may take to send it.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
 
@@ -69,23 +72,28 @@ where
         return Ok(Bytes::new());
     }
     let too_large = || Refusal::too_large(&format!("limit is {MOST_BYTES}"));
-    if body.size_hint().lower() > MOST_BYTES as u64 {
+    if body.size_hint().lower() > MOST_DROPPED as u64 {
         return Err(too_large());
     }
     let collect = async {
         let mut body = pin!(body);
         let mut all = BytesMut::new();
+        let mut dropped = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame
                 .map_err(|error| Refusal::bad_request(format!("cannot read the request's body: {error}")))?;
             if let Ok(data) = frame.into_data() {
-                if all.len() + data.len() > MOST_BYTES {
+                if dropped == 0 && all.len() + data.len() <= MOST_BYTES {
+                    all.extend_from_slice(&data);
+                    continue;
+                }
+                dropped += data.len();
+                if dropped > MOST_DROPPED {
                     return Err(too_large());
                 }
-                all.extend_from_slice(&data);
             }
         }
-        Ok(all.freeze())
+        if dropped > 0 { Err(too_large()) } else { Ok(all.freeze()) }
     };
     let slow = |_| Refusal::timeout("the request's body did not arrive in time");
     tokio::time::timeout(BODY_WITHIN, collect).await.map_err(slow)?
