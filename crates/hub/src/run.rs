@@ -13,7 +13,7 @@ use crate::http::{Pages, Stage};
 use crate::lead::{Context, lead};
 use crate::options::{LONGEST_LEASE, Options, SHORTEST_LEASE};
 use crate::store::LoadError;
-use crate::{clusterset, crd, http};
+use crate::{clusterset, crd};
 
 /// After this long without an answer it is said that one is awaited.
 const SLOW: Duration = Duration::from_secs(2);
@@ -82,7 +82,7 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
             let listener = TcpListener::bind(address).await;
             let listener = listener.map_err(|source| HubError::Listen { address, source })?;
             tracing::info!(address = %listener.local_addr().unwrap_or(address), "serving /healthz, /readyz and /metrics");
-            Some(Aborted(tokio::spawn(http::serve(listener, Arc::clone(&pages)))))
+            Some(Aborted(tokio::spawn(::pages::serve(listener, Arc::clone(&pages)))))
         }
         None => None,
     };

@@ -1,0 +1,99 @@
+//! What a process says of itself over plain HTTP: `/healthz`, `/readyz`, `/metrics`.
+//!
+//! ```text
+//!   GET /readyz ─▶ serve ─▶ answer ─▶ Pages::ready, Pages::metrics ─▶ a line of text
+//! ```
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+/// What there is to say.
+pub trait Pages: Send + Sync + 'static {
+    /// Whether it can be used, and a line about that: what it does, or what it waits for.
+    fn ready(&self) -> Result<String, String>;
+    /// Everything that is counted, as Prometheus reads it.
+    fn metrics(&self) -> String;
+}
+
+/// Serves the pages until it is dropped.
+pub async fn serve(listener: TcpListener, pages: Arc<impl Pages>) {
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let pages = Arc::clone(&pages);
+        tokio::spawn(async move {
+            let respond = service_fn(|request: Request<Incoming>| {
+                let (status, text) = answer(&*pages, request.method(), request.uri().path());
+                let mut response = Response::new(Full::new(Bytes::from(text)));
+                *response.status_mut() = status;
+                let kind = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+                response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
+                async { Ok::<_, Infallible>(response) }
+            });
+            let io = TokioIo::new(stream);
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, respond).await;
+        });
+    }
+}
+
+fn answer(pages: &impl Pages, method: &Method, path: &str) -> (StatusCode, String) {
+    if method != Method::GET && method != Method::HEAD {
+        return (StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+    }
+    match path {
+        "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
+        "/readyz" => match pages.ready() {
+            Ok(how) => (StatusCode::OK, format!("{how}\n")),
+            Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+        },
+        "/metrics" => (StatusCode::OK, pages.metrics()),
+        _ => (StatusCode::NOT_FOUND, "try /healthz, /readyz or /metrics\n".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Process(Result<&'static str, &'static str>);
+
+    impl Pages for Process {
+        fn ready(&self) -> Result<String, String> {
+            self.0.map(str::to_owned).map_err(str::to_owned)
+        }
+
+        fn metrics(&self) -> String {
+            "up 1\n".to_owned()
+        }
+    }
+
+    #[test]
+    fn there_are_three_pages_to_read() {
+        let (ready, waiting) = (Process(Ok("ok: leading")), Process(Err("starting")));
+        for (process, method, path, code, text) in [
+            (&ready, Method::GET, "/readyz", 200, "ok: leading\n"),
+            (&waiting, Method::GET, "/readyz", 503, "starting\n"),
+            (&waiting, Method::GET, "/healthz", 200, "ok\n"),
+            (&waiting, Method::HEAD, "/metrics", 200, "up 1\n"),
+            (&ready, Method::POST, "/healthz", 405, "only GET\n"),
+            (&ready, Method::GET, "/", 404, "try /healthz, /readyz or /metrics\n"),
+        ] {
+            let (status, said) = answer(process, &method, path);
+            assert_eq!((status.as_u16(), said.as_str()), (code, text), "{method} {path}");
+        }
+    }
+}
