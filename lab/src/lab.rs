@@ -217,13 +217,7 @@ impl Lab {
     }
 }
 
-impl Lab {
-    /// Did this process start it, so that it goes with it?
-    #[must_use]
-    pub fn is_owned(&self) -> bool {
-        self.owned
-    }
-}
+impl Lab {}
 
 impl Drop for Lab {
     fn drop(&mut self) {

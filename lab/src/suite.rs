@@ -37,6 +37,14 @@ pub fn evidence_root(cargo_target_tmpdir: &str) -> PathBuf {
     Path::new(cargo_target_tmpdir).with_file_name("lab-failures")
 }
 
+/// Where real clusters can't run: says that `what` is so for `title`, and why. In CI that is a failure.
+pub fn skipped(title: &str, what: &str) -> Option<ExitCode> {
+    let missing = requirements::missing()?;
+    println!("{title}: SKIPPED, {what}: {missing}");
+    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
+    Some(if in_ci { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
 impl Suite {
     /// A suite called `title` on a lab of `spec`, which starts when the first test needs it.
     ///
@@ -51,11 +59,11 @@ impl Suite {
     /// A test on the shared clusters.
     pub fn test<E: Display>(
         &mut self,
-        name: &'static str,
+        name: impl Into<String>,
         body: impl AsyncFn(&Lab) -> Result<(), E> + Send + 'static,
     ) {
-        let shared = self.shared.clone();
-        self.trials.push(Trial::test(name, move || {
+        let (shared, name) = (self.shared.clone(), name.into());
+        self.trials.push(Trial::test(name.clone(), move || {
             let run = || {
                 shared.runtime.block_on(async {
                     let lab = shared.lab().await?;
@@ -70,7 +78,7 @@ impl Suite {
                 Ok(Err(error)) => error,
                 Err(panic) => said(&*panic),
             };
-            Err(Failed::from(format!("{failure}\n{}", shared.keep_evidence(name))))
+            Err(Failed::from(format!("{failure}\n{}", shared.keep_evidence(&name))))
         }));
     }
 
@@ -93,12 +101,11 @@ impl Suite {
         // The tests break things that they share.
         arguments.test_threads = Some(1);
         let title = self.shared.title;
-        if let Some(missing) = requirements::missing()
-            && !arguments.list
+        if !arguments.list
+            && let Some(code) =
+                skipped(title, &format!("{} tests on real clusters did not run", self.trials.len()))
         {
-            println!("{title}: SKIPPED, {} tests on real clusters did not run: {missing}", self.trials.len());
-            let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
-            return if in_ci { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+            return code;
         }
         let conclusion = libtest_mimic::run(&arguments, self.trials);
         let mut code = conclusion.exit_code();
