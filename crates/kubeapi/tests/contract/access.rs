@@ -41,15 +41,7 @@ cases! {
 
 /// Eventually: authorizers read roles through a cache.
 async fn allowed(api: &Target, call: Call, code: u16) {
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    loop {
-        let answer = api.send(call.clone()).await;
-        if answer.code == code {
-            return;
-        }
-        assert!(std::time::Instant::now() < give_up, "wanted {code}: {answer}");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    api.until_answered(&call, |answer| answer.code == code).await;
 }
 
 fn roles(ns: &str) -> String {
@@ -205,13 +197,8 @@ async fn paths_that_are_no_resources_are_allowed(api: Target) {
     api.post(CLUSTER_BINDINGS, binding(&name, "ClusterRole", &name, &ns, "joe")).await.created();
     let review = |path: &str| json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"nonResourceAttributes": {"path": path, "verb": "get"}}});
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while api.send(Call::post(reviews, &review("/metrics")).bearer(&token)).await.at("/status/allowed")
-        != true
-    {
-        assert!(std::time::Instant::now() < give_up, "never allowed");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let metrics = Call::post(reviews, &review("/metrics")).bearer(&token);
+    api.until_answered(&metrics, |answer| answer.at("/status/allowed") == true).await;
     api.send(Call::post(reviews, &review("/logs/a/b")).bearer(&token)).await.has("/status/allowed", true);
     api.send(Call::post(reviews, &review("/other")).bearer(&token)).await.has("/status/allowed", false);
 }

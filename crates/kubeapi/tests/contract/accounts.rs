@@ -108,15 +108,8 @@ async fn a_token_of_a_deleted_account_is_no_good(api: Target) {
     let token = account(&api, &ns, "joe").await;
     api.send(Call::post(WHO, &json!({})).bearer(&token)).await.created();
     api.delete(&format!("{}/joe", core(&ns, "serviceaccounts"))).await.ok();
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    loop {
-        let answer = api.send(Call::post(WHO, &json!({})).bearer(&token)).await;
-        if answer.code == 401 {
-            break;
-        }
-        assert!(std::time::Instant::now() < give_up, "still good: {answer}");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let who = Call::post(WHO, &json!({})).bearer(&token);
+    api.until_answered(&who, |answer| answer.code == 401).await;
 }
 
 async fn a_token_for_others_is_no_good_here(api: Target) {
@@ -150,11 +143,8 @@ async fn a_token_is_bound_to_an_object(api: Target) {
     answer.refused(400, "BadRequest", "cannot bind token to object of type /v1, Kind=ConfigMap");
     api.send(Call::post(WHO, &json!({})).bearer(&token)).await.created();
     api.delete(&format!("{}/s", core(&ns, "secrets"))).await.ok();
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while api.send(Call::post(WHO, &json!({})).bearer(&token)).await.code != 401 {
-        assert!(std::time::Instant::now() < give_up, "still good");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let who = Call::post(WHO, &json!({})).bearer(&token);
+    api.until_answered(&who, |answer| answer.code == 401).await;
 }
 
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::answer::Answer;
 use crate::fixtures::{CRDS, Kind, container, core, deployment, grouped, map, maps, object};
 use crate::suite::cases;
 use crate::target::{Call, Target};
@@ -208,21 +209,17 @@ async fn aggregated_discovery_has_an_etag(api: Target) {
 async fn a_new_kind_is_in_aggregated_discovery(api: Target) {
     let kind = Kind::of(&api);
     kind.with_spec(object(json!({}))).await;
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    loop {
-        let answer = api.send(Call::get("/apis").accept(AGGREGATED)).await;
-        let items = answer.at("/items").as_array().cloned().unwrap_or_default();
-        if let Some(found) = items.iter().find(|item| item["metadata"]["name"] == kind.group.as_str()) {
-            let resource = &found["versions"][0]["resources"][0];
-            assert_eq!(
-                (&resource["resource"], &resource["responseKind"]["kind"]),
-                (&json!("widgets"), &json!("Widget"))
-            );
-            return;
-        }
-        assert!(std::time::Instant::now() < give_up, "it never came");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let found = |answer: &Answer| -> Option<Value> {
+        let items = answer.at("/items");
+        items.as_array()?.iter().find(|item| item["metadata"]["name"] == kind.group.as_str()).cloned()
+    };
+    let answer =
+        api.until_answered(&Call::get("/apis").accept(AGGREGATED), |answer| found(answer).is_some()).await;
+    let resource = &found(&answer).expect("it was just there")["versions"][0]["resources"][0];
+    assert_eq!(
+        (&resource["resource"], &resource["responseKind"]["kind"]),
+        (&json!("widgets"), &json!("Widget"))
+    );
 }
 
 async fn the_version_is_told(api: Target) {

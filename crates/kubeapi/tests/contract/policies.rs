@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::answer::Answer;
 use crate::fixtures::{Kind, container, deployment, grouped, map, maps, object, with};
 use crate::suite::cases;
 use crate::target::{Call, Target};
@@ -55,15 +56,8 @@ fn binding(name: &str, ns: &str, spec: Value) -> Value {
 async fn install(api: &Target, policy: Value, binding: Value, probe: Call) {
     api.post(POLICIES, policy).await.created();
     api.post(BINDINGS, binding).await.created();
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    loop {
-        let answer = api.send(probe.clone().query("dryRun", "All")).await;
-        if answer.code >= 400 || !answer.warnings().is_empty() {
-            return;
-        }
-        assert!(std::time::Instant::now() < give_up, "the policy is not in force: {answer}");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let in_force = |answer: &Answer| answer.code >= 400 || !answer.warnings().is_empty();
+    api.until_answered(&probe.query("dryRun", "All"), in_force).await;
 }
 
 fn bad() -> Value {
@@ -204,11 +198,8 @@ async fn a_policy_has_parameters(api: Target) {
     let large = map("large", json!({"a": "1", "b": "2", "c": "3"}));
     install(&api, policy(&name, spec), binding(&name, &ns, bound), Call::post(&maps(&ns), &large)).await;
     // It may be in force before its parameter is seen.
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while api.post(&maps(&ns), map("small", json!({"a": "1"}))).await.code != 201 {
-        assert!(std::time::Instant::now() < give_up, "the parameter is never seen");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let small = Call::post(&maps(&ns), &map("small", json!({"a": "1"})));
+    api.until_answered(&small, |answer| answer.code == 201).await;
     api.post(&maps(&ns), large).await.refused_with(422, "Invalid", "denied request: at most 2");
 }
 
@@ -228,11 +219,8 @@ async fn a_missing_parameter_can_be_let_pass(api: Target) {
     )
     .await
     .ok();
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while api.send(Call::post(&maps(&ns), &bad()).query("dryRun", "All")).await.code != 201 {
-        assert!(std::time::Instant::now() < give_up, "still refused");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let create = Call::post(&maps(&ns), &bad()).query("dryRun", "All");
+    api.until_answered(&create, |answer| answer.code == 201).await;
 }
 
 async fn a_policy_sees_its_namespace(api: Target) {

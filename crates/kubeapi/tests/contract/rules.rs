@@ -327,19 +327,9 @@ pub(crate) async fn tightened(api: Target, before: Value, after: Value, first: V
     let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec", "value": after}]);
     api.patch(&kind.crd_path(), Patch::Json, patch).await.ok();
     // It is in force as soon as a new object is refused.
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while api
-        .send(
-            Call::post(&kind.path(&ns), &kind.object("probe", json!({"t": "far too long", "n": -1})))
-                .query("dryRun", "All"),
-        )
-        .await
-        .code
-        != 422
-    {
-        assert!(std::time::Instant::now() < give_up, "the new schema is not in force");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let probe = kind.object("probe", json!({"t": "far too long", "n": -1}));
+    let probe = Call::post(&kind.path(&ns), &probe).query("dryRun", "All");
+    api.until_answered(&probe, |answer| answer.code == 422).await;
     let (path, mut tape) = (format!("{}/a", kind.path(&ns)), Tape::new(&api));
     for patch in then {
         tape.send(Call::patch(&path, Patch::Merge, patch)).await;

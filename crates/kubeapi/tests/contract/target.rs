@@ -130,9 +130,14 @@ impl Target {
 
     /// Looks at `path` until `content` is; fails after half a minute, showing the last answer.
     pub(crate) async fn until(&self, path: &str, content: impl Fn(&Answer) -> bool) -> Answer {
+        self.until_answered(&Call::get(path), content).await
+    }
+
+    /// Sends `call` until the answer is as awaited: servers read roles, policies, schemas and tokens through caches.
+    pub(crate) async fn until_answered(&self, call: &Call, content: impl Fn(&Answer) -> bool) -> Answer {
         let give_up = tokio::time::Instant::now() + Duration::from_secs(30);
         loop {
-            let answer = self.get(path).await;
+            let answer = self.send(call.clone()).await;
             if content(&answer) {
                 return answer;
             }
