@@ -13,7 +13,7 @@ mod rules;
 mod structural;
 mod validate;
 
-pub use check::check;
+pub use check::{check, with_rules};
 pub use default::{default, fill};
 pub use embedded::embedded;
 use field_path::field_path;
@@ -84,6 +84,22 @@ pub enum Kind {
     Boolean,
     /// A number or a string (`x-kubernetes-int-or-string`).
     IntOrString,
+}
+
+impl Kind {
+    /// As `type` has it; empty where there is none.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any | Self::IntOrString => "",
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
 }
 
 /// How a list merges (`x-kubernetes-list-type`).

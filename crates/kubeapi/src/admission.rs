@@ -1,7 +1,7 @@
 //! Policies that say no (`ValidatingAdmissionPolicy`), and the fence against giving others more than one has.
 
 use crate::api::Core;
-use crate::authn::{MASTERS, User};
+use crate::authn::MASTERS;
 use crate::rbac::{self, Attributes, Rule, Target};
 use crate::refusal::Refusal;
 use crate::registry::Registry;
@@ -72,18 +72,6 @@ impl Policies {
     }
 }
 
-/// Who asks, as policies see them.
-fn user_info(user: &User) -> Value {
-    let mut info = json!({"username": user.name, "groups": user.groups});
-    if !user.uid.is_empty() {
-        info["uid"] = user.uid.as_str().into();
-    }
-    if !user.extra.is_empty() {
-        info["extra"] = json!(user.extra);
-    }
-    info
-}
-
 impl Ask<'_> {
     /// Do the policies let this pass?
     pub(crate) fn admit(
@@ -113,7 +101,7 @@ impl Ask<'_> {
                 .get(&Key::new("", "namespaces", "", namespace))
                 .map(|found| encode::read(&found.body))
         };
-        let user = user_info(self.user);
+        let user = self.user.info();
         let uid = self.core.here.uid();
         let request = Request {
             operation,

@@ -10,6 +10,7 @@ mod token;
 pub use bearer::{Bearer, Bearers};
 pub use token::{Bound, Claims, ISSUER, Issue, TokenError, TokenKey};
 
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The group of everybody who has shown who they are.
@@ -40,6 +41,18 @@ impl User {
             groups.push(AUTHENTICATED.into());
         }
         Self { name: name.into(), groups, ..Self::default() }
+    }
+
+    /// As a review or a policy sees them.
+    pub(crate) fn info(&self) -> Value {
+        let mut info = json!({"username": self.name, "groups": self.groups});
+        if !self.uid.is_empty() {
+            info["uid"] = self.uid.as_str().into();
+        }
+        if !self.extra.is_empty() {
+            info["extra"] = json!(self.extra);
+        }
+        info
     }
 
     /// Somebody who has shown nothing.

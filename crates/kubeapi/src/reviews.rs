@@ -34,7 +34,7 @@ pub(crate) fn answer(ask: &Ask<'_>) -> Result<Answer, Refusal> {
         decode::object(&ask.resource, &ask.body, input, options.validation, &mut ask.warnings())?;
     let spec = review["spec"].clone();
     match ask.resource.names.kind.as_str() {
-        "SelfSubjectReview" => review["status"] = json!({"userInfo": info(ask.user)}),
+        "SelfSubjectReview" => review["status"] = json!({"userInfo": ask.user.info()}),
         "TokenReview" => {
             if spec["token"].as_str().unwrap_or_default().is_empty() {
                 return Err(Refusal::bad_request("token is required for TokenReview in authentication"));
@@ -68,17 +68,6 @@ pub(crate) fn answer(ask: &Ask<'_>) -> Result<Answer, Refusal> {
     Ok(Answer::value(StatusCode::CREATED, &review, ask.output.notation).warn(&ask.warnings()))
 }
 
-fn info(user: &User) -> Value {
-    let mut info = json!({"username": user.name, "groups": user.groups});
-    if !user.uid.is_empty() {
-        info["uid"] = user.uid.as_str().into();
-    }
-    if !user.extra.is_empty() {
-        info["extra"] = json!(user.extra);
-    }
-    info
-}
-
 fn named_user(spec: &Value) -> User {
     let extra: BTreeMap<String, Vec<String>> =
         serde_json::from_value(spec["extra"].clone()).unwrap_or_default();
@@ -97,7 +86,7 @@ fn token_status(ask: &Ask<'_>, spec: &Value) -> Value {
         Some((user, good_for)) => {
             let shared: Vec<String> =
                 good_for.into_iter().filter(|one| audiences.is_empty() || audiences.contains(one)).collect();
-            json!({"authenticated": true, "user": info(&user), "audiences": shared})
+            json!({"authenticated": true, "user": user.info(), "audiences": shared})
         }
         None => json!({"user": {}, "error": "[invalid bearer token]"}),
     }

@@ -21,17 +21,29 @@ pub fn check(
     if old.is_none_or(|old| unique(old, schema).is_empty()) {
         errors.extend(unique(object, schema));
     }
+    with_rules(errors, object, old, schema, rules)
+}
+
+/// What was found, and what the rules find; they are not asked where that already keeps them from making sense.
+#[must_use]
+pub fn with_rules(
+    mut found: Vec<FieldError>,
+    object: &Value,
+    old: Option<&Value>,
+    schema: &Schema,
+    rules: &Rules,
+) -> Vec<FieldError> {
     if rules.is_empty() {
-        return errors;
+        return found;
     }
-    if errors.iter().any(blocks) {
+    if found.iter().any(blocks) {
         let detail = "some validation rules were not checked because the object was invalid; correct the existing \
                       errors to complete validation";
-        errors.push(FieldError::invalid("<nil>", Value::Null, detail));
+        found.push(FieldError::invalid("<nil>", Value::Null, detail));
     } else {
-        errors.extend(rules.check(object, old, schema));
+        found.extend(rules.check(object, old, schema));
     }
-    errors
+    found
 }
 
 fn blocks(error: &FieldError) -> bool {

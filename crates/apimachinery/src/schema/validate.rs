@@ -107,16 +107,7 @@ fn of_type(value: &Value, schema: &Schema, path: &str) -> Outcome {
 }
 
 fn type_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Any => "",
-        Kind::Object => "object",
-        Kind::Array => "array",
-        Kind::String => "string",
-        Kind::Integer => "integer",
-        Kind::Number => "number",
-        Kind::Boolean => "boolean",
-        Kind::IntOrString => "integer,string",
-    }
+    if kind == Kind::IntOrString { "integer,string" } else { kind.name() }
 }
 
 fn branches(value: &Value, old: Option<&Value>, schema: &Schema, path: &str) -> Outcome {

@@ -70,26 +70,7 @@ fn status(
     if schema::unique(old, &resource.schema).is_empty() {
         errors.extend(schema::unique(new, &resource.schema));
     }
-    if custom.rules.is_empty() {
-        return errors;
-    }
-    let blocks = |error: &FieldError| {
-        matches!(
-            error.kind,
-            ErrorKind::NotSupported
-                | ErrorKind::Required
-                | ErrorKind::TooLong
-                | ErrorKind::TooMany
-                | ErrorKind::TypeInvalid
-        )
-    };
-    if errors.iter().any(blocks) {
-        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-        errors.push(FieldError::invalid("<nil>", Value::Null, why));
-    } else {
-        errors.extend(custom.rules.check(new, Some(old), &resource.schema));
-    }
-    errors
+    schema::with_rules(errors, new, Some(old), &resource.schema, &custom.rules)
 }
 
 /// Of a built-in kind the schema is asked for values that it lists: what is required is for the kind's own rules, since

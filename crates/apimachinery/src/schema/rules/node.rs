@@ -158,7 +158,10 @@ impl Node {
                 Ok(expression) => expression.value(&variables),
                 Err(why) => {
                     let detail = format!("rule compile error: {why}");
-                    errors.push(FieldError::invalid(place.shown(), type_of(schema), detail));
+                    errors.push(
+                        // The type stands for the value where a rule could not be asked.
+                        FieldError::invalid(place.shown(), schema.kind.name(), detail),
+                    );
                     continue;
                 }
             };
@@ -239,18 +242,6 @@ fn failed(rule: &Rule, why: &str, schema: &Schema, place: &Place<'_>) -> FieldEr
     } else {
         format!("{why} evaluating rule: {said}")
     };
-    FieldError::invalid(place.shown(), type_of(schema), detail)
-}
-
-/// The schema's `type`, which stands for the value where a rule could not be asked.
-fn type_of(schema: &Schema) -> &'static str {
-    match schema.kind {
-        Kind::Any | Kind::IntOrString => "",
-        Kind::Object => "object",
-        Kind::Array => "array",
-        Kind::String => "string",
-        Kind::Integer => "integer",
-        Kind::Number => "number",
-        Kind::Boolean => "boolean",
-    }
+    // The type stands for the value where a rule could not be asked.
+    FieldError::invalid(place.shown(), schema.kind.name(), detail)
 }
