@@ -1,0 +1,85 @@
+//! The addresses of one member: a block of the loopback network, which needs no privilege.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::RangeInclusive;
+
+/// The port of a member's API server.
+const API_PORT: u16 = 6443;
+
+/// The block `127.B.0.0/16`. Whoever has bound its API server's socket has the block.
+///
+/// ```
+/// let block = sandbox::block::Block(7);
+/// assert_eq!(block.api().to_string(), "127.7.0.1:6443");
+/// assert_eq!(block.to_string(), "127.7.0.0/16");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Block(pub u8);
+
+impl Block {
+    fn at(self, third: u8, fourth: u8) -> Ipv4Addr {
+        Ipv4Addr::new(127, self.0, third, fourth)
+    }
+
+    /// Where the API server listens.
+    pub fn api(self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.at(0, 1), API_PORT)
+    }
+
+    /// The address of DNS.
+    pub fn dns(self) -> Ipv4Addr {
+        self.at(0, 53)
+    }
+
+    /// The addresses that pods may get, the first and the last.
+    pub fn pods(self) -> RangeInclusive<Ipv4Addr> {
+        self.at(1, 1)..=self.at(127, 254)
+    }
+
+    /// The network of pods, as the node declares it.
+    pub fn pod_cidr(self) -> (Ipv4Addr, u8) {
+        (self.at(0, 0), 17)
+    }
+
+    /// The network of Services.
+    pub fn service_cidr(self) -> (Ipv4Addr, u8) {
+        (self.at(128, 0), 17)
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/16", self.at(0, 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds((network, bits): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
+        let rest = 32 - u32::from(bits);
+        network.to_bits() >> rest == address.to_bits() >> rest
+    }
+
+    #[test]
+    fn no_address_has_two_uses() {
+        for block in [Block(1), Block(255)] {
+            let (pods, services) = (block.pod_cidr(), block.service_cidr());
+            for address in [*block.pods().start(), *block.pods().end()] {
+                assert!(holds(pods, address) && !holds(services, address), "{address}");
+            }
+            for own in [*block.api().ip(), block.dns()] {
+                assert!(!block.pods().contains(&own) && !holds(services, own), "{own}");
+            }
+            assert!(!holds(pods, services.0), "{services:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_share_nothing() {
+        assert!(!holds(Block(3).pod_cidr(), *Block(4).pods().start()));
+        assert!(!holds(Block(3).service_cidr(), Block(4).service_cidr().0));
+    }
+}

@@ -1,0 +1,1 @@
+//! A member's parts on a Kubernetes API in this process.
