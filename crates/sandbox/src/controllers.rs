@@ -1,0 +1,26 @@
+//! What kube-controller-manager does, as far as a member needs it: Deployments, ReplicaSets, StatefulSets, Jobs,
+//! EndpointSlices and the account of a namespace. (Namespaces and garbage are the API's own work.)
+//!
+//! ```text
+//!   one watch per kind ──▶ cache (facts) ──▶ keys ──▶ queue ──▶ plan ──▶ requests
+//!                             ▲                                             │
+//!                             └──────────────── answers ────────────────────┘
+//! ```
+//!
+//! A planner is a function from facts and the time to a [`Plan`](action::Plan); it knows no clock and no API. Answers go
+//! into the cache before the key is planned again, so that nothing is made twice while a watch is behind. Start at
+//! [`run`]; then [`deployment`] or [`slices`].
+
+mod account;
+mod action;
+mod cache;
+mod conditions;
+mod deployment;
+mod facts;
+mod queue;
+mod replicaset;
+mod shell;
+mod slices;
+mod template;
+
+pub use shell::{run, run_with_clock};
