@@ -13,14 +13,19 @@
 
 mod account;
 mod action;
+mod adopt;
 mod cache;
 mod conditions;
 mod deployment;
 mod facts;
+mod job;
 mod queue;
 mod replicaset;
 mod shell;
 mod slices;
+mod statefulset;
 mod template;
+#[cfg(test)]
+mod world;
 
 pub use shell::{run, run_with_clock};

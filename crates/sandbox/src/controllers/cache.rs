@@ -3,9 +3,11 @@
 mod table;
 
 use super::action::{Kind, Plan};
-use super::facts::{Deployment, Meta, Node, Pod, ReplicaSet, Service, Slice};
+use super::facts::{Deployment, Job, Meta, Node, Pod, ReplicaSet, Revision, Service, Slice, StatefulSet};
 use super::queue::{Controller, Key};
-use super::{account, deployment, replicaset, slices};
+use super::template::owner as reference;
+use super::{account, adopt, deployment, job, replicaset, slices, statefulset};
+use apimachinery::selector::labels::Selector;
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -16,6 +18,9 @@ use table::{Fact, Table};
 pub(crate) struct Cache {
     deployments: Table<Deployment>,
     sets: Table<ReplicaSet>,
+    stateful: Table<StatefulSet>,
+    revisions: Table<Revision>,
+    jobs: Table<Job>,
     pods: Table<Pod>,
     services: Table<Service>,
     slices: Table<Slice>,
@@ -38,13 +43,16 @@ pub(crate) enum News {
 }
 
 /// The kinds that are watched.
-pub(crate) const WATCHED: [Kind; 8] = [
+pub(crate) const WATCHED: [Kind; 11] = [
     Kind::Namespace,
     Kind::Account,
     Kind::Node,
     Kind::Pod,
     Kind::ReplicaSet,
     Kind::Deployment,
+    Kind::Revision,
+    Kind::StatefulSet,
+    Kind::Job,
     Kind::Service,
     Kind::Slice,
 ];
@@ -56,6 +64,9 @@ impl Cache {
     pub(crate) fn is_whole(&self) -> bool {
         self.deployments.listed()
             && self.sets.listed()
+            && self.stateful.listed()
+            && self.revisions.listed()
+            && self.jobs.listed()
             && self.pods.listed()
             && self.services.listed()
             && self.slices.listed()
@@ -77,6 +88,24 @@ impl Cache {
                 for fact in self.sets.hear(news) {
                     keys.insert(key(Controller::ReplicaSet, &fact.meta));
                     keys.extend(owner(&fact.meta));
+                    let fits = |it: &&Deployment| adopt::fits(&it.selects(), &it.meta, &fact.meta);
+                    let adopting = self.deployments.within(&fact.meta.namespace).filter(fits);
+                    keys.extend(adopting.map(|it| key(Controller::Deployment, &it.meta)));
+                }
+            }
+            Kind::StatefulSet => {
+                for fact in self.stateful.hear(news) {
+                    keys.insert(key(Controller::StatefulSet, &fact.meta));
+                }
+            }
+            Kind::Revision => {
+                for fact in self.revisions.hear(news) {
+                    keys.extend(owner(&fact.meta));
+                }
+            }
+            Kind::Job => {
+                for fact in self.jobs.hear(news) {
+                    keys.insert(key(Controller::Job, &fact.meta));
                 }
             }
             Kind::Pod => {
@@ -120,7 +149,6 @@ impl Cache {
                     keys.insert(Key::new(Controller::Account, &fact.namespace, account::DEFAULT));
                 }
             }
-            Kind::StatefulSet | Kind::Revision | Kind::Job => {}
         }
         keys
     }
@@ -129,6 +157,14 @@ impl Cache {
         let mut keys: Keys = owner(&pod.meta).into_iter().collect();
         let set = pod.meta.owner.as_ref().and_then(|owner| self.sets.get(&pod.meta.namespace, &owner.name));
         keys.extend(set.and_then(|set| owner(&set.meta)));
+        if pod.meta.is_orphan {
+            let sets = self.sets.within(&pod.meta.namespace);
+            let sets = sets.filter(|it| adopt::fits(&it.selector, &it.meta, &pod.meta));
+            keys.extend(sets.map(|it| key(Controller::ReplicaSet, &it.meta)));
+            let sets = self.stateful.within(&pod.meta.namespace);
+            let sets = sets.filter(|it| adopt::fits(&it.selector, &it.meta, &pod.meta));
+            keys.extend(sets.map(|it| key(Controller::StatefulSet, &it.meta)));
+        }
         let services = self.services.within(&pod.meta.namespace);
         let selecting = services.filter(|service| service.selects(&pod.meta.labels));
         keys.extend(selecting.map(|service| key(Controller::Slices, &service.meta)));
@@ -141,14 +177,47 @@ impl Cache {
         match key.controller {
             Controller::Deployment => {
                 let Some(it) = self.deployments.get(namespace, name) else { return Plan::default() };
-                let sets: Vec<&ReplicaSet> = of(self.sets.within(namespace), &it.meta);
+                let selector = it.selects();
+                let orphans = orphans(self.sets.within(namespace), &selector, &it.meta);
+                let sets = match of(self.sets.within(namespace), &it.meta) {
+                    sets if orphans.is_empty() => sets,
+                    _ => {
+                        return adoptions(
+                            Kind::ReplicaSet,
+                            &orphans,
+                            &reference("apps/v1", "Deployment", &it.meta),
+                        );
+                    }
+                };
                 let own = |pod: &&Pod| sets.iter().any(|set| pod.meta.belongs_to(&set.meta.uid));
                 let pods: Vec<&Pod> = self.pods.within(namespace).filter(own).collect();
                 deployment::plan(it, &sets, &pods, now)
             }
             Controller::ReplicaSet => {
                 let Some(it) = self.sets.get(namespace, name) else { return Plan::default() };
+                let active = self.pods.within(namespace).filter(|pod| pod.is_active());
+                let orphans = orphans(active, &it.selector, &it.meta);
+                if !orphans.is_empty() {
+                    return adoptions(Kind::Pod, &orphans, &reference("apps/v1", "ReplicaSet", &it.meta));
+                }
                 replicaset::plan(it, &of(self.pods.within(namespace), &it.meta), now)
+            }
+            Controller::StatefulSet => {
+                let Some(it) = self.stateful.get(namespace, name) else { return Plan::default() };
+                let orphans = orphans(self.pods.within(namespace), &it.selector, &it.meta);
+                if !orphans.is_empty() {
+                    return adoptions(Kind::Pod, &orphans, &reference("apps/v1", "StatefulSet", &it.meta));
+                }
+                let left = self::orphans(self.revisions.within(namespace), &it.selector, &it.meta);
+                if !left.is_empty() {
+                    return adoptions(Kind::Revision, &left, &reference("apps/v1", "StatefulSet", &it.meta));
+                }
+                let pods = of(self.pods.within(namespace), &it.meta);
+                statefulset::plan(it, &pods, &of(self.revisions.within(namespace), &it.meta), now)
+            }
+            Controller::Job => {
+                let Some(it) = self.jobs.get(namespace, name) else { return Plan::default() };
+                job::plan(it, &of(self.pods.within(namespace), &it.meta), now)
             }
             Controller::Slices => {
                 let Some(it) = self.services.get(namespace, name) else { return Plan::default() };
@@ -178,6 +247,8 @@ fn owner(meta: &Meta) -> Option<Key> {
     let controller = match owner.kind.as_str() {
         "Deployment" => Controller::Deployment,
         "ReplicaSet" => Controller::ReplicaSet,
+        "StatefulSet" => Controller::StatefulSet,
+        "Job" => Controller::Job,
         _ => return None,
     };
     Some(Key::new(controller, &meta.namespace, &owner.name))
@@ -186,4 +257,19 @@ fn owner(meta: &Meta) -> Option<Key> {
 /// Those that belong to an object.
 fn of<'a, T: Fact + 'a>(facts: impl Iterator<Item = &'a T>, whose: &Meta) -> Vec<&'a T> {
     facts.filter(|fact| fact.meta().belongs_to(&whose.uid)).collect()
+}
+
+/// Those that belong to nobody and fit an object.
+fn orphans<'a, T: Fact + 'a>(
+    facts: impl Iterator<Item = &'a T>,
+    selector: &Selector,
+    whose: &Meta,
+) -> Vec<&'a Meta> {
+    facts.map(Fact::meta).filter(|meta| adopt::fits(selector, whose, meta)).collect()
+}
+
+/// First what was left behind gets its owner; the rest is planned when it has.
+fn adoptions(kind: Kind, orphans: &[&Meta], owner: &Value) -> Plan {
+    let actions = orphans.iter().map(|orphan| adopt::adopt(kind, orphan, owner)).collect();
+    Plan { actions, again: None }
 }

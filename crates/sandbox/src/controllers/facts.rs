@@ -4,7 +4,7 @@ mod pod;
 mod service;
 mod workload;
 
-pub(crate) use pod::{ContainerPort, Phase, Pod};
+pub(crate) use pod::{Phase, Pod};
 pub(crate) use service::{Node, Service, ServicePort, Slice, TargetPort};
 pub(crate) use workload::{Deployment, Job, ReplicaSet, Revision, StatefulSet, Strategy, Update};
 
@@ -29,6 +29,8 @@ pub(crate) struct Meta {
     pub(crate) going: bool,
     pub(crate) labels: Words,
     pub(crate) owner: Option<Owner>,
+    /// It belongs to nobody.
+    pub(crate) is_orphan: bool,
 }
 
 /// The controller that an object belongs to.
@@ -52,6 +54,7 @@ impl Meta {
             created: time(&meta["creationTimestamp"]),
             going: meta["deletionTimestamp"].is_string(),
             labels: words(&meta["labels"]),
+            is_orphan: list(&meta["ownerReferences"]).next().is_none(),
             owner: owner.map(|owner| Owner {
                 kind: text(&owner["kind"]),
                 name: text(&owner["name"]),

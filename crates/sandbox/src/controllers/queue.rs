@@ -14,6 +14,8 @@ pub(crate) enum Controller {
     Slices,
     Deployment,
     ReplicaSet,
+    StatefulSet,
+    Job,
 }
 
 /// An object, and who looks at it.

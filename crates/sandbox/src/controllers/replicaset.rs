@@ -15,16 +15,21 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Makes a ReplicaSet's pods as many as are wanted. `pods` are its own.
 pub(crate) fn plan(set: &ReplicaSet, pods: &[&Pod], now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let active: Vec<&Pod> = pods.iter().copied().filter(|pod| pod.is_active()).collect();
+    let mut active: Vec<&Pod> = pods.iter().copied().filter(|pod| pod.is_active()).collect();
+    let mut terminating = pods.iter().filter(|pod| pod.meta.going && !pod.is_over()).count();
     if !set.meta.going {
         let wanted = usize::try_from(set.replicas).unwrap_or(0);
         let missing = wanted.saturating_sub(active.len()).min(BURST);
         plan.actions.extend((0..missing).map(|_| Action::Create(Kind::Pod, pod(set))));
         let surplus = active.len().saturating_sub(wanted).min(BURST);
-        let going = least_missed(&active).into_iter().take(surplus);
+        active = least_missed(&active);
+        let going = active.drain(..surplus);
         plan.actions.extend(going.map(|pod| Action::Delete(Kind::Pod, (&pod.meta).into())));
+        terminating += surplus;
     }
-    plan.actions.extend(Action::status(Kind::ReplicaSet, &set.meta, &set.status, &status(set, pods, now)));
+    // What goes now counts no more: a Deployment must not rely on it.
+    let status = status(set, &active, terminating, now);
+    plan.actions.extend(Action::status(Kind::ReplicaSet, &set.meta, &set.status, &status));
     let soon = active.iter().filter_map(|pod| pod.available_at(set.min_ready)).filter(|at| *at > now);
     plan.look_again(soon.min().filter(|_| set.min_ready > 0));
     plan
@@ -40,20 +45,20 @@ fn pod(set: &ReplicaSet) -> Value {
     pod
 }
 
-fn status(set: &ReplicaSet, pods: &[&Pod], now: Timestamp) -> Value {
-    let count = |is: &dyn Fn(&Pod) -> bool| pods.iter().filter(|pod| is(pod)).count();
+fn status(set: &ReplicaSet, active: &[&Pod], terminating: usize, now: Timestamp) -> Value {
+    let count = |is: &dyn Fn(&Pod) -> bool| active.iter().filter(|pod| is(pod)).count();
     let template = set.template.value();
     let labels = super::facts::words(&template["metadata"]["labels"]);
     let labelled = |pod: &Pod| labels.iter().all(|(key, value)| pod.meta.labels.get(key) == Some(value));
     let mut status = json!({
-        "replicas": count(&Pod::is_active),
+        "replicas": active.len(),
         "observedGeneration": set.meta.generation,
-        "terminatingReplicas": count(&|pod| pod.meta.going && !pod.is_over()),
+        "terminatingReplicas": terminating,
     });
     for (field, number) in [
-        ("fullyLabeledReplicas", count(&|pod| pod.is_active() && labelled(pod))),
-        ("readyReplicas", count(&|pod| pod.is_active() && pod.ready.is_some())),
-        ("availableReplicas", count(&|pod| pod.is_active() && pod.is_available(set.min_ready, now))),
+        ("fullyLabeledReplicas", count(&labelled)),
+        ("readyReplicas", count(&|pod| pod.ready.is_some())),
+        ("availableReplicas", count(&|pod| pod.is_available(set.min_ready, now))),
     ] {
         if number > 0 {
             status[field] = number.into();

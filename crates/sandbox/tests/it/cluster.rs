@@ -26,7 +26,6 @@ pub(crate) const ZONE: &str = "attic";
 /// A cluster.
 pub(crate) struct Cluster {
     pub(crate) client: Client,
-    pub(crate) clock: Clock,
     pub(crate) counts: Arc<Mutex<Counts>>,
     _server: Server,
     _tasks: JoinSet<()>,
@@ -42,10 +41,10 @@ pub(crate) struct Counts {
 
 /// A clock that goes with tokio's.
 #[derive(Clone, Copy)]
-pub(crate) struct Clock(Timestamp, Instant);
+struct Clock(Timestamp, Instant);
 
 impl Clock {
-    pub(crate) fn now(self) -> Timestamp {
+    fn now(self) -> Timestamp {
         self.0 + SignedDuration::try_from(self.1.elapsed()).unwrap()
     }
 }
@@ -61,7 +60,7 @@ impl Cluster {
             sandbox::controllers::run_with_clock(client.clone(), move || clock.now(), std::future::pending());
         tasks.spawn(controllers);
         tasks.spawn(kubelet(client.clone(), clock, Arc::clone(&counts)));
-        let cluster = Self { client, clock, counts, _server: server, _tasks: tasks };
+        let cluster = Self { client, counts, _server: server, _tasks: tasks };
         let zone = json!({"topology.kubernetes.io/zone": ZONE});
         cluster.create("v1", "Node", json!({"metadata": {"name": NODE, "labels": zone}})).await;
         cluster

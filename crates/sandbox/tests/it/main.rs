@@ -5,4 +5,6 @@
 mod accounts;
 mod cluster;
 mod deployments;
+mod jobs;
 mod slices;
+mod stateful;

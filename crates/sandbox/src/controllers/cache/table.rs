@@ -1,7 +1,9 @@
 //! The facts of one kind, from a watch and from the answers to writes, whichever is newer.
 
 use super::News;
-use crate::controllers::facts::{Deployment, Meta, Node, Pod, ReplicaSet, Service, Slice};
+use crate::controllers::facts::{
+    Deployment, Job, Meta, Node, Pod, ReplicaSet, Revision, Service, Slice, StatefulSet,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -25,7 +27,7 @@ macro_rules! facts {
     )*};
 }
 
-facts!(Deployment, Node, Pod, ReplicaSet, Service, Slice);
+facts!(Deployment, Job, Node, Pod, ReplicaSet, Revision, Service, Slice, StatefulSet);
 
 impl Fact for Meta {
     fn read(object: &Value) -> Self {

@@ -42,6 +42,7 @@ pub(crate) struct ReplicaSet {
     pub(crate) meta: Meta,
     pub(crate) annotations: Words,
     pub(crate) replicas: i64,
+    pub(crate) selector: Selector,
     pub(crate) template: Template,
     pub(crate) min_ready: i64,
     pub(crate) status: Value,
@@ -54,7 +55,7 @@ pub(crate) struct StatefulSet {
     pub(crate) replicas: i64,
     /// The number of the first pod.
     pub(crate) start: i64,
-    pub(crate) selector: Value,
+    pub(crate) selector: Selector,
     pub(crate) service: String,
     pub(crate) template: Template,
     /// All pods at once, instead of one after the other.
@@ -98,6 +99,11 @@ pub(crate) struct Job {
     pub(crate) status: Value,
 }
 
+/// What a selector selects; nothing where it can't be read.
+fn selector(given: &Value) -> Selector {
+    labels::from_object(given).unwrap_or_default()
+}
+
 fn annotations(object: &Value) -> Words {
     let mut all = words(&object["metadata"]["annotations"]);
     all.remove(LAST_APPLIED);
@@ -105,6 +111,10 @@ fn annotations(object: &Value) -> Words {
 }
 
 impl Deployment {
+    pub(crate) fn selects(&self) -> Selector {
+        selector(&self.selector)
+    }
+
     pub(crate) fn read(object: &Value) -> Self {
         let spec = &object["spec"];
         let rolling = &spec["strategy"]["rollingUpdate"];
@@ -138,6 +148,7 @@ impl ReplicaSet {
             meta: Meta::read(object),
             annotations: annotations(object),
             replicas: number(&spec["replicas"]).unwrap_or(1),
+            selector: selector(&spec["selector"]),
             template: Template::read(&spec["template"]),
             min_ready: number(&spec["minReadySeconds"]).unwrap_or(0),
             status: object["status"].clone(),
@@ -157,7 +168,7 @@ impl StatefulSet {
             meta: Meta::read(object),
             replicas: number(&spec["replicas"]).unwrap_or(1),
             start: number(&spec["ordinals"]["start"]).unwrap_or(0),
-            selector: spec["selector"].clone(),
+            selector: selector(&spec["selector"]),
             service: text(&spec["serviceName"]),
             template: Template::read(&spec["template"]),
             parallel: spec["podManagementPolicy"] == "Parallel",
@@ -171,10 +182,6 @@ impl StatefulSet {
             history: number(&spec["revisionHistoryLimit"]).unwrap_or(10),
             status: object["status"].clone(),
         }
-    }
-
-    pub(crate) fn selects(&self) -> Selector {
-        labels::from_object(&self.selector).unwrap_or_default()
     }
 }
 
