@@ -7,9 +7,9 @@
 //!                             └──────────────── answers ────────────────────┘
 //! ```
 //!
-//! A planner is a function from facts and the time to a [`Plan`](action::Plan); it knows no clock and no API. Answers go
+//! A planner is a function from facts and the time to a plan, which is a list of requests; it knows no clock and no API. Answers go
 //! into the cache before the key is planned again, so that nothing is made twice while a watch is behind. Start at
-//! [`run`]; then [`deployment`] or [`slices`].
+//! [`run`]; then read `deployment` or `slices`.
 
 mod account;
 mod action;

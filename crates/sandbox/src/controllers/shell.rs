@@ -103,7 +103,11 @@ impl<C: Fn() -> Timestamp> Work<C> {
         match outcome.failure {
             None => self.queue.done(key),
             Some(failure) => {
-                debug!(?key, %failure, "a controller tries again");
+                if failure.is_conflict() {
+                    debug!(?key, %failure, "a controller tries again");
+                } else {
+                    warn!(?key, %failure, "a controller tries again");
+                }
                 self.queue.failed(key, Instant::now());
             }
         }

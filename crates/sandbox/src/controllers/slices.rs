@@ -59,12 +59,12 @@ pub(crate) fn plan<'a>(
     }
     if !service.meta.going {
         for (family, filled) in creates {
-            let body = body(service, family, filled, None);
+            let body = body(service, family, &filled, None);
             plan.actions.push(Action::Create(Kind::Slice, body));
         }
     }
     for (family, slice, filled) in updates {
-        plan.actions.push(Action::Replace(Kind::Slice, body(service, family, filled, Some(slice))));
+        plan.actions.push(Action::Replace(Kind::Slice, body(service, family, &filled, Some(slice))));
     }
     let deletes = deletes.into_iter().filter(|slice| !slice.meta.going);
     plan.actions.extend(deletes.map(|slice| Action::Delete(Kind::Slice, (&slice.meta).into())));
@@ -124,7 +124,7 @@ fn labels(service: &Service) -> Words {
     labels
 }
 
-fn body(service: &Service, family: &str, filled: Filled, slice: Option<&Slice>) -> Value {
+fn body(service: &Service, family: &str, filled: &Filled, slice: Option<&Slice>) -> Value {
     let mut meta = Map::new();
     meta.insert("namespace".to_owned(), service.meta.namespace.as_str().into());
     meta.insert("labels".to_owned(), json!(labels(service)));

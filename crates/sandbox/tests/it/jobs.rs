@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 const JOB: (&str, &str, &str) = ("batch/v1", "Job", "sum");
 
-fn sum(exit: &str, spec: Value) -> Value {
+fn sum(exit: &str, spec: &Value) -> Value {
     let mut job = json!({"metadata": {"name": "sum"}, "spec": spec});
     job["spec"]["template"] = json!({"metadata": {"annotations": {EXIT: exit}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "web"}]}});
@@ -20,7 +20,7 @@ fn is(job: &Value, kind: &str) -> bool {
 #[tokio::test(start_paused = true)]
 async fn a_job_completes_when_its_pods_succeed() {
     let cluster = Cluster::start().await;
-    cluster.create("batch/v1", "Job", sum("0", json!({"completions": 3, "parallelism": 2}))).await;
+    cluster.create("batch/v1", "Job", sum("0", &json!({"completions": 3, "parallelism": 2}))).await;
     let job = cluster.until(JOB, |job| is(job, "Complete")).await;
     assert_eq!(job["status"]["succeeded"], 3);
     let pods = cluster.pods().await;
@@ -36,7 +36,7 @@ async fn a_job_completes_when_its_pods_succeed() {
 #[tokio::test(start_paused = true)]
 async fn a_job_fails_when_its_pods_fail_too_often() {
     let cluster = Cluster::start().await;
-    cluster.create("batch/v1", "Job", sum("1", json!({"backoffLimit": 1}))).await;
+    cluster.create("batch/v1", "Job", sum("1", &json!({"backoffLimit": 1}))).await;
     cluster.until(JOB, |job| job["status"]["failed"] == 1).await;
     // It waits before it tries again.
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 const SLICES: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 
-fn pod(name: &str, labels: Value) -> Value {
+fn pod(name: &str, labels: &Value) -> Value {
     let container =
         json!({"name": "main", "image": "web", "ports": [{"name": "http", "containerPort": 8080}]});
     json!({"metadata": {"name": name, "labels": labels}, "spec": {"containers": [container]}})
@@ -32,9 +32,9 @@ async fn a_service_has_one_slice_that_follows_its_pods() {
     let owner = &placeholder["metadata"]["ownerReferences"][0];
     assert_eq!((&owner["kind"], &owner["uid"]), (&"Service".into(), &service["metadata"]["uid"]));
 
-    cluster.create("v1", "Pod", pod("one", json!({"app": "web"}))).await;
-    cluster.create("v1", "Pod", pod("two", json!({"app": "web", SICK: "yes"}))).await;
-    cluster.create("v1", "Pod", pod("other", json!({"app": "shop"}))).await;
+    cluster.create("v1", "Pod", pod("one", &json!({"app": "web"}))).await;
+    cluster.create("v1", "Pod", pod("two", &json!({"app": "web", SICK: "yes"}))).await;
+    cluster.create("v1", "Pod", pod("other", &json!({"app": "shop"}))).await;
     let slices = cluster.until_all(SLICES, |all| endpoints(all).len() == 2).await;
     let [slice] = slices.as_slice() else { panic!("{} slices", slices.len()) };
     assert_eq!(slice["metadata"]["uid"], placeholder["metadata"]["uid"], "the placeholder became it");
@@ -67,7 +67,7 @@ async fn a_headless_service_gives_names_to_pods() {
         "selector": {"app": "db"}, "publishNotReadyAddresses": true, "ports": [{"port": 5432}]}}),
         )
         .await;
-    let mut named = pod("db-0", json!({"app": "db", SICK: "yes"}));
+    let mut named = pod("db-0", &json!({"app": "db", SICK: "yes"}));
     named["spec"]["hostname"] = "db-0".into();
     named["spec"]["subdomain"] = "db".into();
     cluster.create("v1", "Pod", named).await;

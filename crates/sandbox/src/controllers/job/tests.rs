@@ -5,7 +5,7 @@ use crate::controllers::queue::{Controller, Key};
 use crate::controllers::world::{HERE, World};
 use serde_json::{Value, json};
 
-fn world(spec: Value) -> World {
+fn world(spec: &Value) -> World {
     let mut world = World::new();
     let template =
         json!({"metadata": {"labels": {"app": "sum"}}, "spec": {"restartPolicy": "Never", "containers": []}});
@@ -47,7 +47,7 @@ fn later(world: &mut World, seconds: i64) {
 
 #[test]
 fn as_many_at_once_as_allowed_until_enough_have_succeeded() {
-    let mut world = world(json!({"completions": 3, "parallelism": 2}));
+    let mut world = world(&json!({"completions": 3, "parallelism": 2}));
     assert_eq!(running(&world).len(), 2);
     let labels = &world.pods()[0]["metadata"]["labels"];
     assert_eq!(
@@ -69,7 +69,7 @@ fn as_many_at_once_as_allowed_until_enough_have_succeeded() {
 
 #[test]
 fn a_failure_is_tried_again_after_a_while_and_not_for_ever() {
-    let mut world = world(json!({"completions": 1, "parallelism": 1, "backoffLimit": 2}));
+    let mut world = world(&json!({"completions": 1, "parallelism": 1, "backoffLimit": 2}));
     for (failures, wait) in [(1, 10), (2, 20)] {
         end_one(&mut world, "Failed");
         assert_eq!(running(&world).len(), 0, "after failure {failures}");
@@ -86,7 +86,7 @@ fn a_failure_is_tried_again_after_a_while_and_not_for_ever() {
 
 #[test]
 fn a_deadline_ends_what_runs() {
-    let mut world = world(json!({"completions": 2, "parallelism": 2, "activeDeadlineSeconds": 30}));
+    let mut world = world(&json!({"completions": 2, "parallelism": 2, "activeDeadlineSeconds": 30}));
     later(&mut world, 29);
     assert_eq!(running(&world).len(), 2);
     later(&mut world, 1);
@@ -97,7 +97,7 @@ fn a_deadline_ends_what_runs() {
 
 #[test]
 fn without_a_number_one_success_is_enough_and_the_others_may_end() {
-    let mut world = world(json!({"parallelism": 2}));
+    let mut world = world(&json!({"parallelism": 2}));
     end_one(&mut world, "Succeeded");
     assert_eq!((running(&world).len(), said(&world).len()), (1, 0));
     end_one(&mut world, "Succeeded");
@@ -106,7 +106,7 @@ fn without_a_number_one_success_is_enough_and_the_others_may_end() {
 
 #[test]
 fn what_succeeded_stays_counted_when_its_pod_goes() {
-    let mut world = world(json!({"completions": 2, "parallelism": 1}));
+    let mut world = world(&json!({"completions": 2, "parallelism": 1}));
     let first = running(&world).remove(0);
     end_one(&mut world, "Succeeded");
     world.remove(Kind::Pod, &first);
@@ -122,7 +122,7 @@ fn what_succeeded_stays_counted_when_its_pod_goes() {
 
 #[test]
 fn a_suspended_job_rests_and_goes_on() {
-    let mut world = world(json!({"completions": 1, "parallelism": 1, "suspend": true}));
+    let mut world = world(&json!({"completions": 1, "parallelism": 1, "suspend": true}));
     assert_eq!(running(&world).len(), 0);
     assert_eq!(said(&world), ["Suspended JobSuspended"]);
     world.patch(Kind::Job, "sum", &json!({"spec": {"suspend": false}}));

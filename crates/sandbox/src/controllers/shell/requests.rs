@@ -33,6 +33,13 @@ pub(super) enum Failure {
     Encoding(#[from] serde_json::Error),
 }
 
+impl Failure {
+    /// Did somebody else write first?
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused(error) if matches!(&**error, Error::Api(status) if status.code == 409))
+    }
+}
+
 /// Carries out actions in their order; the first failure ends it.
 pub(super) async fn carry_out(client: &Client, actions: Vec<Action>) -> Outcome {
     let mut outcome = Outcome::default();
