@@ -185,3 +185,6 @@ async fn speak(
     writer.write_all(&frame).await?;
     writer.flush().await
 }
+
+#[cfg(test)]
+mod tests;
