@@ -38,7 +38,8 @@ pub trait Pods: Send + Sync + 'static {
     /// The pod does not run, or can't run commands.
     fn exec(&self, pod: &PodRef, ask: ExecAsk) -> Result<Session, PodError>;
 
-    /// Joins the program that a container runs.
+    /// Joins the program that a container runs: input goes to it, and what it writes from now on comes back. What it
+    /// wrote before is in its log, where kubectl looks too.
     ///
     /// # Errors
     /// The pod does not run.

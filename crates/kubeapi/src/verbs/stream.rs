@@ -9,6 +9,7 @@ use crate::pods::{
 use crate::rbac::{Attributes, Target};
 use crate::refusal::{Refusal, Subject};
 use crate::resource::Subresource;
+use crate::store::Key;
 use apimachinery::invalid::FieldError;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -103,12 +104,14 @@ impl Ask<'_> {
 
     /// Who runs pods; otherwise what a server says that can't reach a node.
     fn runner(&self, node: &str, doing: &str) -> Result<&Arc<dyn Pods>, Refusal> {
-        let none = || {
+        self.core.pods.as_ref().ok_or_else(|| {
+            if self.core.store.get(&Key::new("", "nodes", "", node)).is_none() {
+                return Refusal::not_found(Subject { group: "", name: "nodes" }, node);
+            }
             Refusal::plain(format!(
-                "{doing}: nothing runs pods behind this API: there is no kubelet of node {node:?}"
+                "{doing}: nothing runs pods behind this API, so there is no kubelet on node {node:?} to ask"
             ))
-        };
-        self.core.pods.as_ref().ok_or_else(none)
+        })
     }
 
     fn log_ask(&self) -> Result<LogAsk, Refusal> {
