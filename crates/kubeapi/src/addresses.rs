@@ -320,3 +320,22 @@ fn node_ports(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_gives_all_but_its_first_and_last_address() {
+        let network = Network::new(Ipv4Addr::new(127, 3, 128, 9), 29);
+        assert_eq!(network.first(), Ipv4Addr::new(127, 3, 128, 9));
+        let mut given: Vec<u8> = network.candidates(4).map(|address| address.octets()[3]).collect();
+        assert_eq!(given, [13, 14, 9, 10, 11, 12]);
+        given.sort_unstable();
+        assert!(given.iter().all(|last| network.holds(Ipv4Addr::new(127, 3, 128, *last))));
+        assert!(
+            !network.holds(Ipv4Addr::new(127, 3, 128, 7)) && !network.holds(Ipv4Addr::new(127, 3, 128, 16))
+        );
+        assert_eq!(Network::new(Ipv4Addr::new(127, 3, 128, 0), 32).candidates(0).count(), 2);
+    }
+}

@@ -36,6 +36,7 @@ pub mod store;
 mod strategy;
 mod verbs;
 mod view;
+mod websocket;
 
 pub use answer::Body;
 pub use api::{Api, Options, Service, StartError};

@@ -9,7 +9,16 @@
 //!
 //! Channels are bounded, and so is what a client that does not read can make a pod keep: a full channel means "wait".
 
+mod channels;
+mod session;
+mod upgrade;
+
+pub(crate) use channels::Purpose;
+pub(crate) use session::{Terms, carry};
+pub(crate) use upgrade::Handshake;
+
 use bytes::Bytes;
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 /// What runs the pods of an API: answers what only a running pod can.
@@ -29,7 +38,8 @@ pub trait Pods: Send + Sync + 'static {
     /// The pod does not run, or can't run commands.
     fn exec(&self, pod: &PodRef, ask: ExecAsk) -> Result<Session, PodError>;
 
-    /// Joins the program that a container runs.
+    /// Joins the program that a container runs: input goes to it, and what it writes from now on comes back. What it
+    /// wrote before is in its log, where kubectl looks too.
     ///
     /// # Errors
     /// The pod does not run.
@@ -136,4 +146,55 @@ pub enum PodError {
     /// Something that should not happen.
     #[error("{0}")]
     Internal(String),
+}
+
+/// The container of a pod that is meant: the one that was asked for, or the only one.
+pub(crate) fn choose_container(pod: &Value, asked: &str) -> Result<String, String> {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let of = |list: &str| {
+        pod["spec"][list].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str())
+    };
+    let all = || of("initContainers").chain(of("containers")).chain(of("ephemeralContainers"));
+    if !asked.is_empty() {
+        return match all().any(|container| container == asked) {
+            true => Ok(asked.to_owned()),
+            false => Err(format!("container {asked} is not valid for pod {name}")),
+        };
+    }
+    match (of("containers").next(), of("containers").count()) {
+        (Some(only), 1) => Ok(only.to_owned()),
+        (None, _) => Err(format!("a container name must be specified for pod {name}")),
+        _ => {
+            let all: Vec<&str> = all().collect();
+            Err(format!(
+                "a container name must be specified for pod {name}, choose one of: [{}]",
+                all.join(" ")
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_container_is_named_unless_there_is_one() {
+        let pod = |containers: &[&str]| {
+            let containers: Vec<_> = containers.iter().map(|name| json!({"name": name})).collect();
+            json!({"metadata": {"name": "p"}, "spec": {"initContainers": [{"name": "i"}], "containers": containers}})
+        };
+        for (containers, asked, want) in [
+            (&["a"][..], "", Ok("a")),
+            (&["a", "b"], "b", Ok("b")),
+            (&["a"], "i", Ok("i")),
+            (&["a"], "c", Err("container c is not valid for pod p")),
+            (&["a", "b"], "", Err("a container name must be specified for pod p, choose one of: [i a b]")),
+            (&[], "", Err("a container name must be specified for pod p")),
+        ] {
+            let got = choose_container(&pod(containers), asked);
+            assert_eq!(got.as_deref().map_err(String::as_str), want, "{containers:?} {asked:?}");
+        }
+    }
 }
