@@ -1,4 +1,4 @@
-//! WebSocket frames (RFC 6455) as a server sees them: bytes in, events out. No I/O; `docs/adr/0012` says why by hand.
+//! WebSocket frames (RFC 6455) as a server sees them: bytes in, events out. No I/O; ADR 10 says why they are made by hand.
 //!
 //! A message is handed on in the pieces that it comes in, so nothing longer than a control frame is ever collected.
 

@@ -80,7 +80,7 @@ impl Ask<'_> {
         Ok(Answer::upgrade(handshake.protocol.name(), &handshake.accept, carry))
     }
 
-    /// WebSockets begin with GET, but whoever may only look may not act: creating is asked for in any case.
+    /// A session begins with GET, but whoever may only look may not act: creating is asked for in any case.
     fn may_create(&self) -> Result<(), Refusal> {
         let target = Target::Resource {
             group: &self.target.group,

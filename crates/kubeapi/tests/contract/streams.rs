@@ -30,6 +30,8 @@ fn pod(name: &str, containers: &[&str]) -> Value {
 /// A pod that no node has, and its path.
 async fn waiting(api: &Target, containers: &[&str]) -> String {
     let ns = api.namespace().await;
+    // No controller makes it here, and a real server wants it for pods.
+    api.post(&core(&ns, "serviceaccounts"), json!({"metadata": {"name": "default"}})).await.created();
     api.post(&core(&ns, "pods"), pod("p", containers)).await.created();
     format!("{}/p", core(&ns, "pods"))
 }
