@@ -9,6 +9,8 @@
 //!                 └────────────────────────────────────┘
 //! ```
 //!
-//! [`block`] says which addresses a member has.
+//! [`controllers`] make pods of workloads and EndpointSlices of Services, as kube-controller-manager does; [`block`] says
+//! which addresses a member has.
 
 pub mod block;
+pub mod controllers;

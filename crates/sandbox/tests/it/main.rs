@@ -1,1 +1,10 @@
 //! A member's parts on a Kubernetes API in this process.
+
+#![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
+
+mod accounts;
+mod cluster;
+mod deployments;
+mod jobs;
+mod slices;
+mod stateful;
