@@ -1,11 +1,14 @@
 //! Real sockets at loopback addresses, shared by all members of this process.
 //!
-//! A port below 1024 is often refused to an ordinary user: then the socket listens [`OFFSET`] higher, and everything
-//! that dials through the [`Network`] still reaches it by the port that was asked for.
+//! A port below 1024 is often refused to an ordinary user, and any port may be taken by a program that listens at all
+//! addresses: then the socket listens [`OFFSET`] higher, and everything that dials through the [`Network`] still reaches it
+//! by the port that was asked for.
 
+mod alive;
 mod dial;
 mod lookup;
 
+pub(crate) use alive::{Alive, Gone, alive};
 pub use dial::{DialError, Dialer, Reached};
 pub use lookup::{NoNames, Resolve, ServiceRecord, candidates};
 
@@ -52,8 +55,8 @@ impl std::fmt::Display for Protocol {
 /// Where a socket should be, and whether it is there. Clones are the same network.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
-    /// Sockets that listen elsewhere than asked.
-    moved: Arc<Mutex<HashMap<(SocketAddr, Protocol), u16>>>,
+    /// Where sockets should be, and the ports at which they are.
+    places: Arc<Mutex<HashMap<(SocketAddr, Protocol), u16>>>,
     /// Bind nothing below 1024, even if it were allowed.
     unprivileged: bool,
 }
@@ -103,32 +106,39 @@ impl Network {
         protocol: Protocol,
         bind: impl Fn(SocketAddr) -> std::io::Result<S>,
     ) -> std::io::Result<(S, Place)> {
-        let low = (1..UNPRIVILEGED).contains(&asked.port());
-        if !(low && self.unprivileged) {
-            match bind(asked) {
-                Ok(socket) => return Ok((socket, self.noted(asked, asked, protocol))),
-                Err(error) if low && error.kind() == ErrorKind::PermissionDenied => {}
-                Err(error) => return Err(error),
-            }
+        if self.places().contains_key(&(asked, protocol)) {
+            // By somebody of ours: nobody could tell the two apart.
+            return Err(ErrorKind::AddrInUse.into());
         }
-        let actual = SocketAddr::new(asked.ip(), asked.port() + OFFSET);
-        Ok((bind(actual)?, self.noted(asked, actual, protocol)))
+        let refused = match self.unprivileged && (1..UNPRIVILEGED).contains(&asked.port()) {
+            true => ErrorKind::PermissionDenied.into(),
+            false => match bind(asked) {
+                Ok(socket) => return Ok((socket, self.noted(asked, asked, protocol))),
+                Err(error) => error,
+            },
+        };
+        let movable = matches!(refused.kind(), ErrorKind::PermissionDenied | ErrorKind::AddrInUse);
+        match asked.port().checked_add(OFFSET).filter(|_| movable && asked.port() > 0) {
+            Some(port) => {
+                let actual = SocketAddr::new(asked.ip(), port);
+                Ok((bind(actual)?, self.noted(asked, actual, protocol)))
+            }
+            None => Err(refused),
+        }
     }
 
     fn noted(&self, asked: SocketAddr, actual: SocketAddr, protocol: Protocol) -> Place {
-        if asked != actual {
-            self.moved().insert((asked, protocol), actual.port());
-        }
+        self.places().insert((asked, protocol), actual.port());
         Place { asked, actual, protocol, network: self.clone() }
     }
 
-    fn moved(&self) -> std::sync::MutexGuard<'_, HashMap<(SocketAddr, Protocol), u16>> {
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
+    fn places(&self) -> std::sync::MutexGuard<'_, HashMap<(SocketAddr, Protocol), u16>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where the socket that should be at `asked` is.
     pub fn actual(&self, asked: SocketAddr, protocol: Protocol) -> SocketAddr {
-        let port = self.moved().get(&(asked, protocol)).copied();
+        let port = self.places().get(&(asked, protocol)).copied();
         SocketAddr::new(asked.ip(), port.unwrap_or(asked.port()))
     }
 
@@ -188,9 +198,7 @@ pub struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.asked != self.actual {
-            self.network.moved().remove(&(self.asked, self.protocol));
-        }
+        self.network.places().remove(&(self.asked, self.protocol));
     }
 }
 
@@ -216,5 +224,19 @@ mod tests {
         assert_eq!(&said, b"hello");
         drop(place);
         assert_eq!(network.actual(asked, Protocol::Tcp), asked);
+    }
+
+    #[tokio::test]
+    async fn a_port_that_a_stranger_has_moves_and_one_of_ours_does_not() {
+        let stranger = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+        let port = stranger.local_addr().unwrap().port();
+        if port > u16::MAX - OFFSET {
+            return; // The system gave one that can't move; there are others to try next time.
+        }
+        let network = Network::new();
+        let asked = SocketAddr::new("127.201.1.2".parse().unwrap(), port);
+        let (_listener, place) = network.listen_tcp(asked).unwrap();
+        assert_eq!(place.actual.port(), port + OFFSET);
+        assert_eq!(network.listen_tcp(asked).unwrap_err().kind(), ErrorKind::AddrInUse);
     }
 }

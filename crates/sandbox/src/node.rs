@@ -24,7 +24,7 @@ mod worker;
 pub use runtime::Runtime;
 
 use crate::block::Block;
-use crate::network::{Dialer, Network, Resolve};
+use crate::network::{Dialer, Gone, Network, Resolve, alive};
 use crate::proxy::{self, Listening, Proxy};
 use addresses::Addresses;
 use jiff::SignedDuration;
@@ -78,7 +78,8 @@ pub struct Node {
     shared: Arc<Shared>,
     proxy: Proxy,
     tasks: JoinSet<()>,
-    _proxy_runs: proxy::Running,
+    gone: Gone,
+    proxy_runs: proxy::Running,
 }
 
 /// Why a node does not start.
@@ -135,8 +136,9 @@ impl Node {
             pace: spec::Pace { backoff },
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(keeper::run(Arc::clone(&shared)));
-        Ok(Self { shared, proxy, tasks, _proxy_runs: proxy_runs })
+        let (alive, gone) = alive();
+        tasks.spawn(keeper::run(Arc::clone(&shared), alive));
+        Ok(Self { shared, proxy, tasks, gone, proxy_runs })
     }
 
     /// The node's name.
@@ -162,6 +164,8 @@ impl Node {
     /// Ends everything and waits until it has ended: sockets are free and processes are gone.
     pub async fn stop(mut self) {
         self.tasks.shutdown().await;
+        self.gone.wait().await;
+        self.proxy_runs.stop().await;
     }
 }
 

@@ -18,7 +18,7 @@ mod watch;
 pub use choice::{Choose, RoundRobin};
 pub use listen::Listening;
 
-use crate::network::{Network, Protocol};
+use crate::network::{Gone, Network, Protocol, alive};
 use choice::Affinity;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,7 +60,18 @@ pub enum Route {
 
 /// What keeps a proxy up to date and its sockets open; they end when it is dropped.
 #[derive(Debug)]
-pub struct Running(#[allow(dead_code, reason = "held for its drop")] JoinSet<()>);
+pub struct Running {
+    tasks: JoinSet<()>,
+    gone: Gone,
+}
+
+impl Running {
+    /// Ends it and waits until its sockets are free.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
+        self.gone.wait().await;
+    }
+}
 
 impl Proxy {
     /// A proxy that knows no Service yet, on the node `node` in `zone`.
@@ -87,8 +98,9 @@ impl Proxy {
         let mut tasks = JoinSet::new();
         tasks.spawn(watch::services(self.clone(), client.clone()));
         tasks.spawn(watch::slices(self.clone(), client.clone()));
-        tasks.spawn(listen::run(self.clone(), network.clone()));
-        Running(tasks)
+        let (alive, gone) = alive();
+        tasks.spawn(listen::run(self.clone(), network.clone(), alive));
+        Running { tasks, gone }
     }
 
     /// Where a connection from `client` goes.

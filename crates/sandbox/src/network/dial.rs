@@ -95,7 +95,14 @@ impl Dialer {
     /// # Errors
     /// Nobody knows the name.
     pub async fn look_up(&self, host: &str) -> Result<(String, Vec<IpAddr>), DialError> {
-        if let Ok(address) = host.trim_matches(['[', ']']).parse() {
+        let address = match host {
+            // A pod is alone at its localhost, which is its own address here.
+            "localhost" | "127.0.0.1" => {
+                Some(self.source.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V4))
+            }
+            host => host.trim_matches(['[', ']']).parse().ok(),
+        };
+        if let Some(address) = address {
             return Ok((host.to_owned(), vec![address]));
         }
         for name in candidates(host, &self.namespace) {

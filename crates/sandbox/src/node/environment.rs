@@ -191,6 +191,7 @@ mod tests {
             host: Ipv4Addr::new(127, 1, 0, 1),
             address: Ipv4Addr::new(127, 1, 1, 1),
             since: Timestamp::UNIX_EPOCH,
+            bound: None,
         };
         variables(&pod, &pod.spec.as_ref().unwrap().containers[0], "member1-node", &place, values)
     }

@@ -3,6 +3,7 @@
 use super::runtime::PodKey;
 use super::{Shared, key, spec, worker};
 use crate::follow::{Change, follow};
+use crate::network::Alive;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use std::collections::{HashMap, HashSet};
@@ -23,11 +24,12 @@ struct Keeper {
     pods: HashMap<(String, String), Kept>,
     /// What a list has told so far: addresses are given when all that are in use are known.
     list: Option<Vec<Pod>>,
+    alive: Alive,
 }
 
-pub(super) async fn run(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>, alive: Alive) {
     let pods: Api<Pod> = Api::all(shared.client.clone());
-    let mut keeper = Keeper { shared, pods: HashMap::new(), list: None };
+    let mut keeper = Keeper { shared, pods: HashMap::new(), list: None, alive };
     follow(pods, |change| keeper.hear(change)).await;
 }
 
@@ -78,12 +80,14 @@ impl Keeper {
         if let Some(old) = self.pods.get(&place).map(|kept| kept.key.clone()) {
             self.lose(&old);
         }
-        if !spec::is_for(&pod, &self.shared.name) || spec::is_over(&pod) {
+        // One that has ended for good is left alone, unless it was deleted in its last moment.
+        let over = spec::is_over(&pod) && pod.metadata.deletion_timestamp.is_none();
+        if over || !spec::is_for(&pod, &self.shared.name) {
             return;
         }
         let (newest, changes) = watch::channel(Arc::new(pod));
         let mut worker = JoinSet::new();
-        worker.spawn(worker::run(Arc::clone(&self.shared), changes));
+        worker.spawn(worker::run(Arc::clone(&self.shared), changes, self.alive.clone()));
         self.pods.insert(place, Kept { key, newest, _worker: worker });
     }
 

@@ -258,9 +258,11 @@ impl Lifecycle {
 
     /// When something is due.
     pub(super) fn wake(&self) -> Option<Timestamp> {
+        // What is over is not begun again.
+        let over = self.ending.is_some() || matches!(self.phase(), Phase::Succeeded | Phase::Failed);
         let own = self.containers.iter().filter_map(|one| match one.state {
             State::Running { .. } => one.kill_at,
-            _ if self.ending.is_some() || one.starting => None,
+            _ if over || one.starting => None,
             _ => one.not_before.filter(|at| *at < Timestamp::MAX),
         });
         let ending = self.ending.filter(|_| !self.finished);

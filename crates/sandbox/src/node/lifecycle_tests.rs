@@ -197,4 +197,6 @@ fn a_sidecar_stays_as_long_as_the_others() {
     assert_eq!(pod.step(Event::Ended { slot: 0, code: 0 }, at(3)), []);
     assert!(pod.over());
     assert_eq!(pod.phase(), Phase::Succeeded);
+    assert_eq!(pod.wake(), None);
+    assert_eq!(pod.step(Event::Deleted { by: at(40) }, at(10)), [Command::Finish], "also after its end");
 }

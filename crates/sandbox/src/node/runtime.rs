@@ -1,11 +1,12 @@
 //! Answers for the pods that run here: logs, commands in them, a way to their input and output.
 
+use super::lifecycle::KILLED;
 use crate::programs::{Input, Log, Pipe, Shell, Stream, Surroundings, followed, selected};
 use bytes::Bytes;
 use kubeapi::pods::{AttachAsk, ExecAsk, Exit, LogAsk, Output, PodError, PodRef, Pods, Session};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// How many pieces of input or output wait.
 const WAITING: usize = 64;
@@ -40,6 +41,8 @@ pub(super) struct Runs {
     pub(super) once: bool,
     /// Somebody waits to see all that it says, from the beginning.
     pub(super) unseen: bool,
+    /// Closed when the container ends.
+    pub(super) alive: watch::Receiver<bool>,
 }
 
 impl std::fmt::Debug for Runs {
@@ -161,8 +164,9 @@ impl Pods for Runtime {
     }
 
     fn exec(&self, pod: &PodRef, ask: ExecAsk) -> Result<Session, PodError> {
-        let inside = self.find(pod, |container| {
-            container.runs.as_ref().map(|runs| runs.inside.clone()).ok_or_else(|| not_running(pod))
+        let (inside, mut alive) = self.find(pod, |container| match &container.runs {
+            Some(runs) => Ok((runs.inside.clone(), runs.alive.clone())),
+            None => Err(not_running(pod)),
         })?;
         let (stdin, input) = match ask.stdin {
             true => {
@@ -185,6 +189,9 @@ impl Pods for Runtime {
                 code = inside.run(ask.command, input, out, err) => drop(end.send(Exit::Code(code))),
                 // The client is gone, and the command with it.
                 () = sender.closed() => {}
+                () = async { while alive.changed().await.is_ok() {} } => {
+                    drop(end.send(Exit::Code(KILLED)));
+                }
             }
         });
         Ok(Session { stdin, output, ended })

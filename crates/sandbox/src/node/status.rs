@@ -12,14 +12,28 @@ pub(super) struct Place {
     pub(super) host: Ipv4Addr,
     pub(super) address: Ipv4Addr,
     pub(super) since: Timestamp,
+    /// The pod's generation after it was put on this node.
+    pub(super) bound: Option<i64>,
+}
+
+impl Place {
+    fn generation(&self, pod: &Pod) -> Option<i64> {
+        pod.metadata.generation.max(self.bound)
+    }
 }
 
 /// The conditions that a kubelet and a scheduler write; others are kept.
 const OURS: [&str; 5] =
     ["PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"];
 
-/// The status of a pod, as a merge patch of it.
-pub(super) fn status(pod: &Pod, life: &Lifecycle, place: &Place, now: Timestamp) -> Value {
+/// The status of a pod, as a merge patch of it. `written` is the one before, which a watch may not have told yet.
+pub(super) fn status(
+    pod: &Pod,
+    life: &Lifecycle,
+    place: &Place,
+    written: Option<&Value>,
+    now: Timestamp,
+) -> Value {
     let phase = life.phase();
     let mut status = json!({
         "phase": name(phase),
@@ -28,9 +42,9 @@ pub(super) fn status(pod: &Pod, life: &Lifecycle, place: &Place, now: Timestamp)
         "podIP": place.address.to_string(),
         "podIPs": [{"ip": place.address.to_string()}],
         "startTime": time(place.since),
-        "conditions": conditions(pod, life, phase, now),
+        "conditions": conditions(pod, life, place, written, now),
         "containerStatuses": containers(pod, life, false),
-        "observedGeneration": pod.metadata.generation,
+        "observedGeneration": place.generation(pod),
     });
     if life.containers().iter().any(|one| one.plan.init) {
         status["initContainerStatuses"] = containers(pod, life, true);
@@ -98,12 +112,13 @@ struct Condition {
     why_not: Option<(&'static str, String)>,
 }
 
-fn conditions(pod: &Pod, life: &Lifecycle, phase: Phase, now: Timestamp) -> Value {
+fn conditions(pod: &Pod, life: &Lifecycle, place: &Place, written: Option<&Value>, now: Timestamp) -> Value {
     let list = |init: bool, fine: fn(&Container) -> bool| {
         let all = life.containers().iter().filter(|one| one.plan.init == init && !fine(one));
         all.map(|one| one.plan.name.as_str()).collect::<Vec<_>>().join(" ")
     };
-    let completed = phase == Phase::Succeeded;
+    let completed = life.phase() == Phase::Succeeded;
+    let generation = place.generation(pod);
     let unready = list(false, |one| one.ready);
     let initialized = match life.initialized() || completed {
         true => None,
@@ -125,19 +140,23 @@ fn conditions(pod: &Pod, life: &Lifecycle, phase: Phase, now: Timestamp) -> Valu
         Condition { kind: "ContainersReady", why_not: ready },
         Condition { kind: "PodScheduled", why_not: None },
     ];
-    let old = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
-    let kept = old.iter().filter(|known| !OURS.contains(&known.type_.as_str()));
-    let mut all: Vec<Value> = kept.map(|known| serde_json::to_value(known).unwrap_or_default()).collect();
+    let told = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let told: Vec<Value> =
+        told.into_iter().flatten().map(|known| serde_json::to_value(known).unwrap_or_default()).collect();
+    let old = written.and_then(|written| written["conditions"].as_array()).unwrap_or(&told);
+    let others = |known: &&Value| !OURS.iter().any(|ours| known["type"] == *ours);
+    let mut all: Vec<Value> = told.iter().filter(others).cloned().collect();
     for condition in new {
         let status = if condition.why_not.is_none() { "True" } else { "False" };
-        let same = old.iter().find(|known| known.type_ == condition.kind && known.status == status);
-        let since = same.and_then(|known| known.last_transition_time.as_ref()).map_or(now, |time| time.0);
+        let same = old.iter().find(|known| known["type"] == condition.kind && known["status"] == status);
+        let since =
+            same.and_then(|known| known["lastTransitionTime"].as_str()).map_or(time(now), str::to_owned);
         let mut value = json!({
             "type": condition.kind,
             "status": status,
             "lastProbeTime": null,
-            "lastTransitionTime": time(since),
-            "observedGeneration": pod.metadata.generation,
+            "lastTransitionTime": since,
+            "observedGeneration": generation,
         });
         if let Some((reason, message)) = condition.why_not {
             value["reason"] = reason.into();
@@ -195,9 +214,9 @@ mod tests {
         let mut pod = pod();
         let mut life = spec::lifecycle(&pod, spec::Pace::default(), at(0));
         let address = Ipv4Addr::new(127, 1, 1, 1);
-        let place = Place { host: Ipv4Addr::new(127, 1, 0, 1), address, since: at(0) };
+        let place = Place { host: Ipv4Addr::new(127, 1, 0, 1), address, since: at(0), bound: None };
         let look = |life: &Lifecycle, pod: &mut Pod, now: Timestamp| {
-            let status = status(pod, life, &place, now);
+            let status = status(pod, life, &place, None, now);
             pod.status = serde_json::from_value(status.clone()).unwrap();
             status
         };
@@ -228,16 +247,21 @@ mod tests {
     fn a_container_says_how_it_ended() {
         let pod = pod();
         let mut life = spec::lifecycle(&pod, spec::Pace::default(), at(0));
-        let place = Place { host: Ipv4Addr::LOCALHOST, address: Ipv4Addr::new(127, 1, 1, 1), since: at(0) };
+        let place = Place {
+            host: Ipv4Addr::LOCALHOST,
+            address: Ipv4Addr::new(127, 1, 1, 1),
+            since: at(0),
+            bound: None,
+        };
         life.step(Event::Tick, at(0));
         life.step(Event::Started(0), at(1));
         life.step(Event::Ended { slot: 0, code: KILLED }, at(2));
-        let status = status(&pod, &life, &place, at(2));
+        let status = status(&pod, &life, &place, None, at(2));
         let first = &status["containerStatuses"][0];
         assert_eq!(first["state"]["terminated"]["exitCode"], 137);
         assert_eq!(first["state"]["terminated"]["reason"], "Error");
         life.step(Event::Started(0), at(3));
-        let status = super::status(&pod, &life, &place, at(3));
+        let status = super::status(&pod, &life, &place, None, at(3));
         let first = &status["containerStatuses"][0];
         assert_eq!(
             (&first["restartCount"], &first["lastState"]["terminated"]["exitCode"]),

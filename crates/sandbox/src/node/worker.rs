@@ -5,6 +5,7 @@ use super::probe::{Asker, Schedule};
 use super::runtime::{Inside, PodKey, Runs};
 use super::status::{Place, status};
 use super::{Shared, environment, events, spec};
+use crate::network::Alive;
 use crate::programs::{self, Context, Log, Program, Shell, Surroundings, expand, images};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, Pod, Probe};
@@ -35,15 +36,25 @@ pub(super) struct Worker {
     running: HashMap<usize, Running>,
     /// Which run of a container an event is about.
     runs: u64,
-    sender: mpsc::Sender<(u64, Event)>,
-    receiver: mpsc::Receiver<(u64, Event)>,
+    sender: mpsc::Sender<Heard>,
+    receiver: mpsc::Receiver<Heard>,
     written: Option<Value>,
     /// What was last said to be wrong.
     warned: String,
     /// The generation of the spec that was last looked at.
     generation: Option<i64>,
-    /// Given back when the worker ends.
-    _address: Lease,
+    /// Given back when the pod has ended.
+    address: Option<Lease>,
+    alive: Alive,
+}
+
+/// An event of a container.
+struct Heard {
+    /// Which run it is about.
+    run: u64,
+    event: Event,
+    /// What people should know of it.
+    remark: Option<String>,
 }
 
 /// A container that runs. Dropped, it ends at once.
@@ -69,16 +80,16 @@ impl Drop for Lease {
 }
 
 /// Runs a pod until it has ended for good or is gone.
-pub(super) async fn run(shared: Arc<Shared>, pod: watch::Receiver<Arc<Pod>>) {
+pub(super) async fn run(shared: Arc<Shared>, pod: watch::Receiver<Arc<Pod>>, alive: Alive) {
     let first = pod.borrow().clone();
-    let Some(mut worker) = Worker::new(shared, first.as_ref(), pod) else { return };
+    let Some(mut worker) = Worker::new(shared, first.as_ref(), pod, alive) else { return };
     if worker.bind(&first).await {
         worker.work().await;
     }
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, pod: &Pod, changes: watch::Receiver<Arc<Pod>>) -> Option<Self> {
+    fn new(shared: Arc<Shared>, pod: &Pod, changes: watch::Receiver<Arc<Pod>>, alive: Alive) -> Option<Self> {
         let now = Timestamp::now();
         let key = super::key(pod);
         let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
@@ -90,7 +101,7 @@ impl Worker {
         Some(Self {
             pods: Api::namespaced(shared.client.clone(), &key.namespace),
             pod: changes,
-            place: Place { host, address, since: begun.unwrap_or(now) },
+            place: Place { host, address, since: begun.unwrap_or(now), bound: None },
             life: spec::lifecycle(pod, shared.pace, now),
             running: HashMap::new(),
             runs: 0,
@@ -99,7 +110,8 @@ impl Worker {
             written: None,
             warned: String::new(),
             generation: pod.metadata.generation,
-            _address: lease,
+            address: Some(lease),
+            alive,
             key,
             shared,
         })
@@ -118,7 +130,10 @@ impl Worker {
         });
         loop {
             match self.pods.patch(&self.key.name, &PatchParams::default(), &Patch::Merge(&patch)).await {
-                Ok(_) => return true,
+                Ok(bound) => {
+                    self.place.bound = bound.metadata.generation;
+                    return true;
+                }
                 // Gone, or somebody else's: the watch says which.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return false,
                 Err(error) => {
@@ -137,8 +152,8 @@ impl Worker {
                 return;
             }
             // Several things often happen at once: one write for all.
-            while let Ok((run, event)) = self.receiver.try_recv() {
-                todo.extend(self.heard(run, event));
+            while let Ok(heard) = self.receiver.try_recv() {
+                todo.extend(self.heard(heard));
             }
             if !todo.is_empty() {
                 continue;
@@ -147,11 +162,9 @@ impl Worker {
             if saved == Saved::Gone {
                 return;
             }
-            if saved == Saved::Yes
-                && self.life.over()
-                && self.pod.borrow().metadata.deletion_timestamp.is_none()
-            {
-                return;
+            if saved == Saved::Yes && self.life.over() {
+                // Somebody has to be there still when it is deleted.
+                drop(self.address.take());
             }
             let wake = match saved {
                 Saved::Later => Some(AGAIN),
@@ -164,7 +177,7 @@ impl Worker {
                 }
             };
             tokio::select! {
-                Some((run, event)) = self.receiver.recv() => todo = self.heard(run, event),
+                Some(heard) = self.receiver.recv() => todo = self.heard(heard),
                 changed = self.pod.changed() => match changed {
                     Ok(()) => todo = self.changed(),
                     Err(_) => return,
@@ -175,7 +188,7 @@ impl Worker {
     }
 
     /// An event of a container, unless it is about an earlier run.
-    fn heard(&mut self, run: u64, event: Event) -> Vec<Command> {
+    fn heard(&mut self, Heard { run, event, remark }: Heard) -> Vec<Command> {
         let slot = match &event {
             Event::Ended { slot, .. } | Event::Probed { slot, .. } => *slot,
             _ => return Vec::new(),
@@ -185,6 +198,9 @@ impl Worker {
         }
         if let Event::Ended { .. } = event {
             self.leave(slot);
+        }
+        if let Some(remark) = remark {
+            self.warn("Unhealthy", &remark);
         }
         self.life.step(event, Timestamp::now())
     }
@@ -253,7 +269,7 @@ impl Worker {
             Ok(program) => program,
             Err(unknown) => {
                 let message = unknown.to_string();
-                self.warn(&pod, &message);
+                self.warn("Failed", &message);
                 return Err(cannot("ErrImagePull", message, None));
             }
         };
@@ -262,7 +278,7 @@ impl Worker {
             Err(error) => Err(error.to_string()),
         };
         let variables = variables.map_err(|message| {
-            self.warn(&pod, &format!("Error: {message}"));
+            self.warn("Failed", &format!("Error: {message}"));
             cannot("CreateContainerConfigError", message, Some(CONFIGURE_AGAIN))
         })?;
         self.launch(slot, container, &program, variables).await;
@@ -270,10 +286,10 @@ impl Worker {
     }
 
     /// Says what is wrong, once.
-    fn warn(&mut self, pod: &Pod, message: &str) {
+    fn warn(&mut self, reason: &str, message: &str) {
         if self.warned != message {
             message.clone_into(&mut self.warned);
-            events::warn(&self.shared, pod, "Failed", message);
+            events::warn(&self.shared, &self.pod.borrow(), reason, message);
         }
     }
 
@@ -325,15 +341,17 @@ impl Worker {
             false => (None, None),
         };
         let once = container.stdin_once == Some(true);
-        let runs = Runs { inside: inside.clone(), stdin: input, once, unseen: takes_input };
+        let runs =
+            Runs { inside: inside.clone(), stdin: input, once, unseen: takes_input, alive: stop.subscribe() };
         self.shared.runtime.runs(&self.key, &container.name, log, runs);
         self.runs += 1;
-        let (run, sender) = (self.runs, self.sender.clone());
+        let (run, sender, alive) = (self.runs, self.sender.clone(), self.alive.clone());
         let program = programs::start(program, context, stdin).await;
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
+            let _alive = alive;
             let code = program.await;
-            let _ = sender.send((run, Event::Ended { slot, code })).await;
+            let _ = sender.send(Heard { run, event: Event::Ended { slot, code }, remark: None }).await;
         });
         let asker = Asker { container, address: self.place.address, dialer, inside };
         for (kind, probe) in probes(&asker.container) {
@@ -359,7 +377,8 @@ impl Worker {
 
     /// Writes the status if it is another than before.
     async fn save(&mut self) -> Saved {
-        let status = status(&self.pod.borrow(), &self.life, &self.place, Timestamp::now());
+        let now = Timestamp::now();
+        let status = status(&self.pod.borrow(), &self.life, &self.place, self.written.as_ref(), now);
         if self.written.as_ref() == Some(&status) {
             return Saved::Yes;
         }
@@ -427,17 +446,15 @@ async fn ask_again_and_again(
     run: u64,
     kind: ProbeKind,
     probe: Probe,
-    sender: mpsc::Sender<(u64, Event)>,
+    sender: mpsc::Sender<Heard>,
 ) {
     let schedule = Schedule::of(&probe);
     tokio::time::sleep(schedule.first).await;
     loop {
         let answer = asker.ask(&probe).await;
-        if let Err(why) = &answer {
-            tracing::debug!(container = asker.container.name, ?kind, why, "a probe failed");
-        }
-        let probed = Event::Probed { slot, kind, passed: answer.is_ok() };
-        if sender.send((run, probed)).await.is_err() {
+        let event = Event::Probed { slot, kind, passed: answer.is_ok() };
+        let remark = answer.err().map(|why| format!("{kind:?} probe failed: {why}"));
+        if sender.send(Heard { run, event, remark }).await.is_err() {
             return;
         }
         tokio::time::sleep(schedule.every).await;

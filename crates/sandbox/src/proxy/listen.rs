@@ -2,7 +2,7 @@
 
 use super::table::{Frontend, ServiceName};
 use super::{Proxy, relay};
-use crate::network::{Network, Protocol};
+use crate::network::{Alive, Network, Protocol};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::PoisonError;
@@ -31,7 +31,7 @@ struct Open {
     _task: Option<JoinSet<()>>,
 }
 
-pub(super) async fn run(proxy: Proxy, network: Network) {
+pub(super) async fn run(proxy: Proxy, network: Network, alive: Alive) {
     let mut changes = proxy.shared.changes.subscribe();
     let mut open: HashMap<Frontend, Open> = HashMap::new();
     loop {
@@ -42,7 +42,8 @@ pub(super) async fn run(proxy: Proxy, network: Network) {
             wanted.get(frontend) == Some(&socket.seen.service) && socket.seen.actual.is_ok()
         });
         for ((asked, protocol), service) in wanted {
-            open.entry((asked, protocol)).or_insert_with(|| bind(&proxy, &network, asked, protocol, service));
+            open.entry((asked, protocol))
+                .or_insert_with(|| bind(&proxy, &network, &alive, asked, protocol, service));
         }
         let failed = open.values().any(|socket| socket.seen.actual.is_err());
         publish(&proxy, &open);
@@ -66,20 +67,22 @@ fn wanted(proxy: &Proxy) -> BTreeMap<Frontend, ServiceName> {
 fn bind(
     proxy: &Proxy,
     network: &Network,
+    alive: &Alive,
     asked: SocketAddr,
     protocol: Protocol,
     service: ServiceName,
 ) -> Open {
     let mut task = JoinSet::new();
+    let ours = relay::Ours { proxy: proxy.clone(), network: network.clone(), _alive: alive.clone() };
     let actual = match protocol {
         Protocol::Tcp => network.listen_tcp(asked).map(|(listener, place)| {
             let actual = place.actual;
-            task.spawn(relay::connections(proxy.clone(), network.clone(), listener, place));
+            task.spawn(relay::connections(ours, listener, place));
             actual
         }),
         Protocol::Udp => network.listen_udp(asked).map(|(socket, place)| {
             let actual = place.actual;
-            task.spawn(relay::datagrams(proxy.clone(), network.clone(), socket, place));
+            task.spawn(relay::datagrams(ours, socket, place));
             actual
         }),
     };
