@@ -39,8 +39,9 @@ pub(super) struct Runs {
     pub(super) stdin: Option<mpsc::Sender<Bytes>>,
     /// The first client to attach is the only one that sends input.
     pub(super) once: bool,
-    /// Somebody waits to see all that it says, from the beginning.
-    pub(super) unseen: bool,
+    /// For one that takes input: how far its log was read. Who attaches first sees what comes after, so that a client which
+    /// reads the log and then attaches (kubectl since 1.34) sees every line once, and one that only attaches misses none.
+    pub(super) unseen: Option<u64>,
     /// Closed when the container ends.
     pub(super) alive: watch::Receiver<bool>,
 }
@@ -152,15 +153,20 @@ fn not_running(pod: &PodRef) -> PodError {
 
 impl Pods for Runtime {
     fn logs(&self, pod: &PodRef, ask: LogAsk) -> Result<mpsc::Receiver<Bytes>, PodError> {
-        let log = self.find(pod, |container| match (ask.previous, &container.previous) {
-            (false, _) => Ok(container.log.clone()),
-            (true, Some(previous)) => Ok(previous.clone()),
+        self.find(pod, |container| match (ask.previous, &container.previous) {
+            (false, _) => {
+                let (lines, next) = selected(&container.log, &ask);
+                if let Some(unseen) = container.runs.as_mut().and_then(|runs| runs.unseen.as_mut()) {
+                    *unseen = next;
+                }
+                Ok(lines)
+            }
+            (true, Some(previous)) => Ok(selected(previous, &ask).0),
             (true, None) => Err(PodError::BadRequest(format!(
                 "previous terminated container \"{}\" in pod \"{}\" not found",
                 pod.container, pod.name
             ))),
-        })?;
-        Ok(selected(&log, &ask))
+        })
     }
 
     fn exec(&self, pod: &PodRef, ask: ExecAsk) -> Result<Session, PodError> {
@@ -201,7 +207,7 @@ impl Pods for Runtime {
         let (log, from, stdin) = self.find(pod, |container| {
             let log = container.log.clone();
             let runs = container.runs.as_mut().ok_or_else(|| not_running(pod))?;
-            let from = if std::mem::take(&mut runs.unseen) { 0 } else { log.next() };
+            let from = runs.unseen.take().unwrap_or_else(|| log.next());
             let stdin = match (ask.stdin, runs.once) {
                 (false, _) => None,
                 (true, true) => runs.stdin.take(),

@@ -341,8 +341,13 @@ impl Worker {
             false => (None, None),
         };
         let once = container.stdin_once == Some(true);
-        let runs =
-            Runs { inside: inside.clone(), stdin: input, once, unseen: takes_input, alive: stop.subscribe() };
+        let runs = Runs {
+            inside: inside.clone(),
+            stdin: input,
+            once,
+            unseen: takes_input.then_some(0),
+            alive: stop.subscribe(),
+        };
         self.shared.runtime.runs(&self.key, &container.name, log, runs);
         self.runs += 1;
         let (run, sender, alive) = (self.runs, self.sender.clone(), self.alive.clone());

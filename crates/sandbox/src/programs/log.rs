@@ -132,8 +132,8 @@ pub(crate) fn followed(log: Log, mut from: u64) -> mpsc::Receiver<Piece> {
     receiver
 }
 
-/// The part of a log that is asked for.
-pub(crate) fn selected(log: &Log, ask: &LogAsk) -> mpsc::Receiver<Bytes> {
+/// The part of a log that is asked for, and the number of the first piece that is not in it (unless it is followed).
+pub(crate) fn selected(log: &Log, ask: &LogAsk) -> (mpsc::Receiver<Bytes>, u64) {
     let (sender, receiver) = mpsc::channel(WAITING);
     let (kept, begin, _) = log.from(0);
     let kept = wanted(kept, ask, Timestamp::now());
@@ -154,7 +154,7 @@ pub(crate) fn selected(log: &Log, ask: &LogAsk) -> mpsc::Receiver<Bytes> {
             }
         }
     });
-    receiver
+    (receiver, begin)
 }
 
 /// The pieces that `since` and `tail` leave.
@@ -238,7 +238,7 @@ mod tests {
             (LogAsk { timestamps: true, tail_lines: Some(1), ..none.clone() }, "2023-11-14T22:13:25Z four\n"),
             (LogAsk { since_seconds: Some(3600), ..none.clone() }, ""),
         ] {
-            assert_eq!(all(selected(&log, &ask)).await, want, "{ask:?}");
+            assert_eq!(all(selected(&log, &ask).0).await, want, "{ask:?}");
         }
     }
 
@@ -247,7 +247,7 @@ mod tests {
         let log = Log::default();
         log.write(Stream::Stdout, b"before\n");
         let ask = LogAsk { follow: true, ..LogAsk::default() };
-        let mut receiver = selected(&log, &ask);
+        let (mut receiver, _) = selected(&log, &ask);
         assert_eq!(receiver.recv().await.unwrap(), "before\n");
         log.write(Stream::Stderr, b"after\n");
         log.end();

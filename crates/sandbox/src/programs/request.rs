@@ -38,10 +38,12 @@ pub(super) async fn request(arguments: &[String], dialer: &Dialer, out: &Pipe, e
             Err(error) => format!("error: {error}"),
         };
         out.line(&format!("{} {said}", time(Timestamp::now()))).await;
-        if start.elapsed() + interval > duration {
+        // It stays for the whole time, so that somebody who asked for it can see it.
+        let left = duration.saturating_sub(start.elapsed());
+        tokio::time::sleep(left.min(interval)).await;
+        if left <= interval {
             return 0;
         }
-        tokio::time::sleep(interval).await;
     }
 }
 

@@ -143,14 +143,25 @@ async fn who_attaches_to_an_interactive_pod_misses_nothing() {
         "name": "main", "image": "busybox", "stdin": true, "stdinOnce": true,
         "command": ["sh", "-c", "echo before; cat; echo after"],
     }]});
-    member.pod("talk", spec, |pod| phase(pod) == "Running").await;
-    let ask = AttachAsk { stdin: true, stdout: true, stderr: true, tty: false };
-    let session = member.runtime.attach(&reference("talk"), ask).unwrap();
-    session.stdin.as_ref().unwrap().send("typed\n".into()).await.unwrap();
-    let (said, exit) = outcome(session).await;
-    assert_eq!(said, "before\ntyped\nafter\n");
-    assert_eq!(exit, Exit::Code(0));
-    member.pod_is("talk", |pod| phase(pod) == "Succeeded").await;
+    for (name, reads_log_first, want) in
+        [("a", false, "before\ntyped\nafter\n"), ("b", true, "typed\nafter\n")]
+    {
+        member.pod(name, spec.clone(), |pod| phase(pod) == "Running").await;
+        if reads_log_first {
+            let log = || member.runtime.logs(&reference(name), LogAsk::default()).unwrap();
+            until("it has begun", async || match text(log()).await.as_str() {
+                "before\n" => Ok(()),
+                other => Err(other.to_owned()),
+            })
+            .await;
+        }
+        let ask = AttachAsk { stdin: true, stdout: true, stderr: true, tty: false };
+        let session = member.runtime.attach(&reference(name), ask).unwrap();
+        session.stdin.as_ref().unwrap().send("typed\n".into()).await.unwrap();
+        let (said, exit) = outcome(session).await;
+        assert_eq!((said.as_str(), exit), (want, Exit::Code(0)));
+        member.pod_is(name, |pod| phase(pod) == "Succeeded").await;
+    }
 }
 
 #[tokio::test]
