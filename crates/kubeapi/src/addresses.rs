@@ -11,16 +11,53 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The addresses that Services get: 10.96.0.0/16.
-const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
-const SIZE: u32 = 1 << 16;
+/// The addresses that Services get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Network {
+    start: u32,
+    size: u32,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self::new(Ipv4Addr::new(10, 96, 0, 0), 16)
+    }
+}
+
+impl Network {
+    /// All addresses that have the first `bits` with this one in common. One of a few addresses would be of no use:
+    /// there are at least four.
+    pub(crate) fn new(address: Ipv4Addr, bits: u8) -> Self {
+        let size = 1 << (32 - u32::from(bits.clamp(1, 30)));
+        Self { start: u32::from(address) & !(size - 1), size }
+    }
+
+    /// The address of the API itself.
+    pub(crate) fn first(self) -> Ipv4Addr {
+        Ipv4Addr::from(self.start + 1)
+    }
+
+    fn holds(self, address: Ipv4Addr) -> bool {
+        u32::from(address).wrapping_sub(self.start) < self.size
+    }
+
+    /// Every address but the first and the last, beginning somewhere.
+    fn candidates(self, from: u32) -> impl Iterator<Item = Ipv4Addr> {
+        let inner = self.size - 2;
+        (0..inner).map(move |step| Ipv4Addr::from(self.start + 1 + (from % inner + step) % inner))
+    }
+}
+
 /// The ports that Services get on nodes.
 const FIRST_PORT: u16 = 30_000;
 const LAST_PORT: u16 = 32_767;
 
-/// What is taken.
-#[derive(Debug, Default)]
-pub(crate) struct Addresses(Mutex<Taken>);
+/// What there is, and what of it is taken.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    network: Network,
+    taken: Mutex<Taken>,
+}
 
 #[derive(Debug, Default)]
 struct Taken {
@@ -69,7 +106,7 @@ impl Drop for Reservation<'_> {
 
 impl Addresses {
     /// What the Services in a store have.
-    pub(crate) fn of(store: &Store) -> Self {
+    pub(crate) fn of(store: &Store, network: Network) -> Self {
         let mut taken = Taken::default();
         let page = store.list(&Key::resource_prefix("", "services"), None, None, None);
         for object in page.map(|page| page.objects).unwrap_or_default() {
@@ -77,11 +114,15 @@ impl Addresses {
             taken.addresses.extend(addresses);
             taken.ports.extend(ports);
         }
-        Self(Mutex::new(taken))
+        Self { network, taken: Mutex::new(taken) }
+    }
+
+    pub(crate) fn network(&self) -> Network {
+        self.network
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives a Service what it needs and has not. Other kinds need nothing.
@@ -102,7 +143,15 @@ impl Addresses {
         let mut errors = Vec::new();
         if needs_address(service) {
             families(service);
-            address(&mut taken, service, &before.0, here, &mut reservation.addresses, &mut errors);
+            let start = u32::try_from(here.below(u64::from(self.network.size))).unwrap_or(0);
+            address(
+                &mut taken,
+                service,
+                &before.0,
+                (self.network, start),
+                &mut reservation.addresses,
+                &mut errors,
+            );
         }
         if needs_node_ports(service) {
             node_ports(&mut taken, service, &before.1, here, &mut reservation.ports, &mut errors);
@@ -165,7 +214,7 @@ fn address(
     taken: &mut Taken,
     service: &mut Value,
     own: &[Ipv4Addr],
-    here: &Surroundings,
+    (network, start): (Network, u32),
     given: &mut Vec<Ipv4Addr>,
     errors: &mut Vec<FieldError>,
 ) {
@@ -181,11 +230,7 @@ fn address(
         return;
     }
     let address = if asked.is_empty() {
-        let start = u32::try_from(here.below(u64::from(SIZE))).unwrap_or(1);
-        let candidates =
-            (0..SIZE).map(|step| (start + step) % SIZE).filter(|host| !matches!(*host, 0 | 0xffff));
-        let free =
-            candidates.map(|host| Ipv4Addr::from(NETWORK + host)).find(|one| !taken.addresses.contains(one));
+        let free = network.candidates(start).find(|one| !taken.addresses.contains(one));
         let Some(free) = free else {
             errors.push(FieldError::internal(
                 "spec.clusterIPs",
@@ -201,7 +246,7 @@ fn address(
             errors.push(FieldError::invalid("spec.clusterIPs[0]", asked.as_str(), why));
             return;
         };
-        if u32::from(address).wrapping_sub(NETWORK) >= SIZE {
+        if !network.holds(address) {
             let why = format!(
                 "failed to allocate IP {asked}: the provided network does not match the current range"
             );
@@ -273,5 +318,24 @@ fn node_ports(
                 port["nodePort"] = free.into();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_gives_all_but_its_first_and_last_address() {
+        let network = Network::new(Ipv4Addr::new(127, 3, 128, 9), 29);
+        assert_eq!(network.first(), Ipv4Addr::new(127, 3, 128, 9));
+        let mut given: Vec<u8> = network.candidates(4).map(|address| address.octets()[3]).collect();
+        assert_eq!(given, [13, 14, 9, 10, 11, 12]);
+        given.sort_unstable();
+        assert!(given.iter().all(|last| network.holds(Ipv4Addr::new(127, 3, 128, *last))));
+        assert!(
+            !network.holds(Ipv4Addr::new(127, 3, 128, 7)) && !network.holds(Ipv4Addr::new(127, 3, 128, 16))
+        );
+        assert_eq!(Network::new(Ipv4Addr::new(127, 3, 128, 0), 32).candidates(0).count(), 2);
     }
 }

@@ -5,13 +5,18 @@ use crate::negotiate::Notation;
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use futures_util::Stream;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WARNING};
+use http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL,
+    UPGRADE, WARNING,
+};
 use http::{HeaderName, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The body of an answer: all at once, or as it comes.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -22,6 +27,20 @@ pub(crate) struct Answer {
     kind: HeaderValue,
     body: Body,
     headers: Vec<(HeaderName, HeaderValue)>,
+    session: Option<Upgraded>,
+}
+
+/// What goes on over the connection when the answer was sent: in the answer's extensions, for the server to run.
+#[derive(Clone)]
+pub(crate) struct Upgraded(Arc<Mutex<Option<SessionFuture>>>);
+
+type SessionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Upgraded {
+    /// The session, for the first who asks.
+    pub(crate) fn take(&self) -> Option<SessionFuture> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -30,7 +49,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 impl Answer {
     fn of(code: StatusCode, kind: HeaderValue, bytes: Bytes) -> Self {
-        Self { code, kind, body: Full::new(bytes).boxed_unsync(), headers: Vec::new() }
+        Self { code, kind, body: Full::new(bytes).boxed_unsync(), headers: Vec::new(), session: None }
     }
 
     /// Bytes that are JSON.
@@ -73,7 +92,38 @@ impl Answer {
             kind: JSON,
             body: StreamBody::new(frames).boxed_unsync(),
             headers: Vec::new(),
+            session: None,
         }
+    }
+
+    /// Text, as it comes.
+    pub(crate) fn text_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self::stream(pieces).kind(HeaderValue::from_static("text/plain"))
+    }
+
+    /// There is nothing to say.
+    pub(crate) fn nothing() -> Self {
+        Self::of(StatusCode::NO_CONTENT, TEXT, Bytes::new())
+    }
+
+    /// The connection becomes a WebSocket, and `session` goes on over it.
+    pub(crate) fn upgrade(
+        protocol: &'static str,
+        accept: &str,
+        session: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let mut answer = Self::of(StatusCode::SWITCHING_PROTOCOLS, TEXT, Bytes::new());
+        answer.headers.extend([
+            (CONNECTION, HeaderValue::from_static("Upgrade")),
+            (UPGRADE, HeaderValue::from_static("websocket")),
+            (SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol)),
+        ]);
+        // Base64 is always a header's value.
+        answer
+            .headers
+            .extend(HeaderValue::from_str(accept).ok().map(|accept| (SEC_WEBSOCKET_ACCEPT, accept)));
+        answer.session = Some(Upgraded(Arc::new(Mutex::new(Some(Box::pin(session))))));
+        answer
     }
 
     /// A refusal.
@@ -112,6 +162,9 @@ impl Answer {
     pub(crate) fn into_response(self) -> Response<Body> {
         let mut response = Response::new(self.body);
         *response.status_mut() = self.code;
+        if let Some(session) = self.session {
+            response.extensions_mut().insert(session);
+        }
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, self.kind);
         for (name, value) in self.headers {

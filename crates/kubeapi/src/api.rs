@@ -9,13 +9,15 @@ pub use service::Service;
 
 pub(crate) use access::Access;
 
-use crate::addresses::Addresses;
+use crate::addresses::{Addresses, Network};
 use crate::admission::Policies;
 use crate::authn::{Bearers, User};
 use crate::collector::Tasks;
 use crate::environment::{Environment, Machine, Surroundings};
+use crate::pods::Pods;
 use crate::registry::{Registry, Served};
 use crate::store::Store;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -42,6 +44,8 @@ pub(crate) struct Core {
     pub(crate) data_dir: Option<PathBuf>,
     /// What happened before this revision nobody is told: it was before the first request.
     pub(crate) floor: std::sync::atomic::AtomicU64,
+    /// Who runs the pods; without them, pods are only kept.
+    pub(crate) pods: Option<Arc<dyn Pods>>,
     /// What `/version` says.
     pub(crate) version: &'static str,
 }
@@ -54,11 +58,21 @@ pub struct Options {
     environment: Surroundings,
     bearers: Option<Bearers>,
     data_dir: Option<PathBuf>,
+    pods: Option<Arc<dyn Pods>>,
+    network: Network,
+    loopback_endpoints: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { environment: Surroundings::new(Machine), bearers: None, data_dir: None }
+        Self {
+            environment: Surroundings::new(Machine),
+            bearers: None,
+            data_dir: None,
+            pods: None,
+            network: Network::default(),
+            loopback_endpoints: false,
+        }
     }
 }
 
@@ -83,6 +97,29 @@ impl Options {
         self.data_dir = Some(data_dir.into());
         self
     }
+
+    /// Who runs the pods, and so answers for logs, commands and attaching; without them, those are refused.
+    #[must_use]
+    pub fn pods(mut self, pods: Arc<dyn Pods>) -> Self {
+        self.pods = Some(pods);
+        self
+    }
+
+    /// The network that Services get their addresses from (10.96.0.0/16 unless told otherwise): an address in it, and
+    /// how many bits all its addresses have in common, at most 30.
+    #[must_use]
+    pub fn service_network(mut self, address: Ipv4Addr, bits: u8) -> Self {
+        self.network = Network::new(address, bits);
+        self
+    }
+
+    /// Whether endpoints may be loopback addresses (127.0.0.0/8), as they are where clusters live in one process. A real
+    /// API server refuses them.
+    #[must_use]
+    pub fn loopback_endpoints(mut self, allowed: bool) -> Self {
+        self.loopback_endpoints = allowed;
+        self
+    }
 }
 
 /// Why an API does not start.
@@ -101,13 +138,14 @@ impl Api {
     /// The store can't be written.
     pub async fn start(store: Store, options: Options) -> Result<Self, StartError> {
         let core = Arc::new(Core {
-            addresses: Addresses::of(&store),
-            served: Served::new(Registry::builtin()),
+            addresses: Addresses::of(&store, options.network),
+            served: Served::new(Registry::builtin(options.loopback_endpoints)),
             here: options.environment,
             access: Access::default(),
             policies: Policies::default(),
             bearers: options.bearers,
             data_dir: options.data_dir,
+            pods: options.pods,
             namespaces: tokio::sync::RwLock::new(()),
             floor: std::sync::atomic::AtomicU64::new(0),
             version: KUBERNETES,

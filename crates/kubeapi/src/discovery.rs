@@ -71,6 +71,8 @@ fn verbs(subresource: &Subresource) -> &'static [&'static str] {
         Subresource::Status | Subresource::Scale(_) => &["get", "patch", "update"],
         Subresource::Finalize => &["update"],
         Subresource::Token => &["create"],
+        Subresource::Log => &["get"],
+        Subresource::Exec | Subresource::Attach => &["create", "get"],
     }
 }
 
@@ -81,7 +83,9 @@ fn kind_of(resource: &Resource, subresource: &Subresource) -> (String, String, S
         Subresource::Token => {
             ("authentication.k8s.io".to_owned(), "v1".to_owned(), "TokenRequest".to_owned())
         }
-        Subresource::Status | Subresource::Finalize => own_kind(resource),
+        Subresource::Exec => (String::new(), String::new(), "PodExecOptions".to_owned()),
+        Subresource::Attach => (String::new(), String::new(), "PodAttachOptions".to_owned()),
+        Subresource::Status | Subresource::Finalize | Subresource::Log => own_kind(resource),
     }
 }
 

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! [`store`] keeps objects by revision, in memory or durably; [`pki`] makes the certificates and keys of a data
-//! directory; [`authn`] says who asks, [`rbac`] whether they may; [`backup`] copies a data directory while it is in use.
+//! directory; [`authn`] says who asks, [`rbac`] whether they may; [`backup`] copies a data directory while it is in use;
+//! [`pods`] is how something that runs pods answers for them.
 
 mod addresses;
 mod admission;
@@ -23,6 +24,7 @@ pub mod environment;
 mod negotiate;
 mod openapi;
 pub mod pki;
+pub mod pods;
 pub mod rbac;
 mod refusal;
 mod registry;
@@ -34,6 +36,7 @@ pub mod store;
 mod strategy;
 mod verbs;
 mod view;
+mod websocket;
 
 pub use answer::Body;
 pub use api::{Api, Options, Service, StartError};

@@ -80,6 +80,11 @@ impl Refusal {
             .about(subject, name)
     }
 
+    /// No such thing, in words of whoever looked for it.
+    pub(crate) fn nothing_there(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
     /// No such resource.
     pub(crate) fn unknown_resource() -> Self {
         let message = "the server could not find the requested resource";

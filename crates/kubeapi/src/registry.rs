@@ -33,10 +33,11 @@ pub(crate) struct Version {
 }
 
 impl Registry {
-    /// What is served without any CRD.
-    pub(crate) fn builtin() -> Self {
+    /// What is served without any CRD. `loopback` says whether endpoints may have loopback addresses.
+    pub(crate) fn builtin(loopback: bool) -> Self {
         let mut registry = Self::default();
-        for resource in builtin::all() {
+        for mut resource in builtin::all() {
+            resource.habits.loopback = loopback;
             registry.add(Arc::new(resource));
         }
         registry
@@ -155,7 +156,7 @@ mod tests {
 
     #[test]
     fn built_in_resources_are_found_by_plural_and_by_kind() {
-        let registry = Registry::builtin();
+        let registry = Registry::builtin(false);
         let deployments = registry.find("apps", "v1", "deployments").unwrap();
         assert_eq!(deployments.names.kind, "Deployment");
         assert_eq!(registry.of_kind("apps/v1", "Deployment").unwrap().names.plural, "deployments");
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn events_of_both_groups_are_kept_in_one_place() {
-        let registry = Registry::builtin();
+        let registry = Registry::builtin(false);
         let new = registry.find("events.k8s.io", "v1", "events").unwrap();
         let old = registry.find("", "v1", "events").unwrap();
         assert_eq!(new.key("a", "b"), old.key("a", "b"));

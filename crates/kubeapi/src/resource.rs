@@ -92,6 +92,12 @@ pub(crate) enum Subresource {
     Finalize,
     /// A service account's tokens.
     Token,
+    /// What a pod wrote.
+    Log,
+    /// A command in a pod.
+    Exec,
+    /// A way to the program that a pod runs.
+    Attach,
 }
 
 /// Where an object keeps its number of replicas.
@@ -110,6 +116,9 @@ impl Subresource {
             Self::Scale(_) => "scale",
             Self::Finalize => "finalize",
             Self::Token => "token",
+            Self::Log => "log",
+            Self::Exec => "exec",
+            Self::Attach => "attach",
         }
     }
 }

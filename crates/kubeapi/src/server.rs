@@ -1,5 +1,6 @@
 //! The API on a socket: TLS always, clients known by certificates or tokens, no client may take more than its share.
 
+use crate::answer::Upgraded;
 use crate::api::{Api, Service};
 use crate::authn::User;
 use crate::pki::Pki;
@@ -11,7 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -124,17 +125,32 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
             }
         };
     let service: Service = api.connection(certified);
+    // A session that takes the connection over runs here, so that it counts as a connection and ends with the server.
+    let upgraded: Arc<Mutex<Option<Upgraded>>> = Arc::default();
+    let slot = Arc::clone(&upgraded);
     let answer = service_fn(move |request: Request<Incoming>| {
-        let service = service.clone();
-        async move { Ok::<_, Infallible>(service.answer(request).await) }
+        let (service, slot) = (service.clone(), Arc::clone(&slot));
+        async move {
+            let mut response = service.answer(request).await;
+            if let Some(session) = response.extensions_mut().remove::<Upgraded>() {
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
         .serve_connection(TokioIo::new(stream), answer)
+        .with_upgrades()
         .await;
     if let Err(error) = served {
         tracing::debug!(%error, "a connection broke off");
+        return;
+    }
+    let session = upgraded.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(session) = session.and_then(|session| session.take()) {
+        session.await;
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Habits {
     pub(crate) orphans: Orphans,
     pub(crate) name: NameRule,
     pub(crate) special: Special,
+    /// Loopback addresses are good enough for endpoints.
+    pub(crate) loopback: bool,
     /// Fields that a write to the object, or to its status, does not touch.
     pub(crate) resets: Vec<String>,
     pub(crate) status_resets: Vec<String>,
@@ -47,6 +49,7 @@ impl Default for Habits {
             orphans: Orphans::No,
             name: NameRule::Subdomain,
             special: Special::None,
+            loopback: false,
             resets: Vec::new(),
             status_resets: Vec::new(),
         }
@@ -300,7 +303,9 @@ fn plain(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldE
             workload::validate(kind, object, old)
         }
         ("coordination.k8s.io", "Lease") => records::lease(object),
-        ("discovery.k8s.io", "EndpointSlice") => records::endpoint_slice(object, old),
+        ("discovery.k8s.io", "EndpointSlice") => {
+            records::endpoint_slice(object, old, resource.habits.loopback)
+        }
         ("scheduling.k8s.io", "PriorityClass") => records::priority_class(object, old),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
             records::policy_binding(object)

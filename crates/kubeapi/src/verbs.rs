@@ -8,6 +8,7 @@ mod list;
 mod patch;
 mod scale;
 mod select;
+mod stream;
 mod table;
 mod update;
 mod validate;

@@ -9,6 +9,7 @@ use crate::store::{Key, Write, WriteError};
 use crate::{encode, strategy};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
+use std::net::Ipv4Addr;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
@@ -20,7 +21,7 @@ impl Core {
         });
         let roles =
             rbac::defaults::objects().into_iter().map(|(resource, object)| (resource, rbac::GROUP, object));
-        let service = ("services", "", kubernetes_service());
+        let service = ("services", "", kubernetes_service(self.addresses.network().first()));
         // All at once: they share a sync of the disk.
         let all = namespaces.into_iter().chain(roles).chain([service]);
         try_join_all(all.map(|(plural, group, object)| self.ensure(plural, group, object))).await?;
@@ -68,11 +69,11 @@ impl Core {
 }
 
 /// The Service that clients in a cluster find their API by.
-fn kubernetes_service() -> Value {
+fn kubernetes_service(address: Ipv4Addr) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "kubernetes", "namespace": "default",
             "labels": {"component": "apiserver", "provider": "kubernetes"}},
-        "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
+        "spec": {"clusterIP": address.to_string(), "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
     })
 }

@@ -172,6 +172,8 @@ async fn route(ask: Ask<'_>) -> Result<Answer, Refusal> {
         (Some(Subresource::Scale(_)), "update") => ask.update_scale().await,
         (Some(Subresource::Scale(_)), "patch") => ask.patch_scale().await,
         (Some(Subresource::Token), "create") => reviews::token(&ask),
+        (Some(Subresource::Log), "get") => ask.log(),
+        (Some(Subresource::Exec | Subresource::Attach), "get" | "create") => ask.session(),
         (_, verb) if resource.custom.is_some() => Err(Refusal::not_supported(resource.plural(), verb)),
         _ => Err(Refusal::method_not_allowed()),
     }

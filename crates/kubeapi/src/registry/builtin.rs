@@ -137,6 +137,9 @@ fn core() -> Vec<Line> {
         v1("PersistentVolume", "persistentvolumes", &["pv"]).cluster().status().shows_deleted(),
         v1("Pod", "pods", &["po"])
             .category("all")
+            .with(Subresource::Attach)
+            .with(Subresource::Exec)
+            .with(Subresource::Log)
             .status()
             .shows_deleted()
             .generation(Spec)

@@ -61,7 +61,7 @@ pub(super) fn lease(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>, loopback: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let kind = text(&object["addressType"]);
     if kind.is_empty() {
@@ -91,7 +91,7 @@ pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>) -> Vec<FieldEr
                 ("IPv4", Some(IpAddr::V6(_))) => Some("must be an IPv4 address"),
                 ("IPv6", Some(IpAddr::V4(_))) => Some("must be an IPv6 address"),
                 (_, Some(address)) if address.is_unspecified() => Some("may not be unspecified (0.0.0.0)"),
-                (_, Some(address)) if address.is_loopback() => {
+                (_, Some(address)) if address.is_loopback() && !loopback => {
                     Some("may not be in the loopback range (127.0.0.0/8, ::1/128)")
                 }
                 _ => None,

@@ -19,7 +19,7 @@ cases! {
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The lab's own build, which is there wherever its clusters can run; otherwise whatever this machine has.
-async fn kubectl() -> PathBuf {
+pub(crate) async fn kubectl() -> PathBuf {
     if lab::requirements::missing().is_some() {
         return "kubectl".into();
     }

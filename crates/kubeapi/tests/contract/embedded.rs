@@ -1,5 +1,6 @@
 //! The embedded server, started for a run of the suite: behind its TLS listener, on a store in memory.
 
+use crate::programs::Programs;
 use crate::target::Way;
 use kubeapi::authn::Bearers;
 use kubeapi::pki::Pki;
@@ -28,7 +29,11 @@ impl Embedded {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let now = std::time::UNIX_EPOCH.elapsed()?.as_secs().try_into()?;
         let pki = Pki::ephemeral(&["127.0.0.1".to_owned()], now)?;
-        let api = Api::start(Store::memory(), Options::default().bearers(Bearers::new(&pki)?)).await?;
+        let api = Api::start(
+            Store::memory(),
+            Options::default().bearers(Bearers::new(&pki)?).pods(std::sync::Arc::new(Programs)),
+        )
+        .await?;
         let server = Server::bind("127.0.0.1:0".parse()?, &pki).await?;
         let url = format!("https://{}", server.address()?);
         let folder = tempfile::tempdir()?;

@@ -33,6 +33,7 @@ mod garbage;
 mod namespaces;
 mod patch;
 mod policies;
+mod programs;
 mod read;
 mod records;
 mod rules;
@@ -41,6 +42,8 @@ mod rules_structure;
 mod selectors;
 mod services;
 mod strategic;
+mod streaming;
+mod streams;
 mod suite;
 mod tape;
 mod target;
@@ -78,5 +81,8 @@ fn main() -> std::process::ExitCode {
     suite.add("records", records::CASES);
     suite.add("policies", policies::CASES);
     suite.add("bad_input", bad_input::CASES);
+    suite.add("streams", streams::CASES);
+    // Only the embedded one has pods that run here.
+    suite.add_embedded("streaming", streaming::CASES);
     suite.run()
 }

@@ -52,9 +52,18 @@ impl Suite {
 
     /// Adds the cases of one file.
     pub(crate) fn add(&mut self, file: &str, cases: &[Case]) {
+        self.add_on(&[Server::Real, Server::Embedded], file, cases);
+    }
+
+    /// Adds the cases of one file that are for the embedded server only.
+    pub(crate) fn add_embedded(&mut self, file: &str, cases: &[Case]) {
+        self.add_on(&[Server::Embedded], file, cases);
+    }
+
+    fn add_on(&mut self, servers: &[Server], file: &str, cases: &[Case]) {
         for (name, body) in cases.iter().copied() {
             let case = format!("{file}::{name}");
-            for server in [Server::Real, Server::Embedded] {
+            for server in servers.iter().copied() {
                 let (shared, case) = (self.shared.clone(), case.clone());
                 let trial = Trial::test(case.clone(), move || {
                     let target = shared.runtime.block_on(shared.target(server));

@@ -4,6 +4,7 @@ mod access;
 mod crds;
 mod garbage;
 mod objects;
+mod pods;
 mod restart;
 mod watches;
 

@@ -6,5 +6,8 @@ mod accounts;
 mod cluster;
 mod deployments;
 mod jobs;
+mod member;
+mod pods;
+mod services;
 mod slices;
 mod stateful;
