@@ -6,6 +6,7 @@ use atoll_api::names::label;
 use atoll_api::types::ServiceImport;
 use atoll_api::types::service_import::ServiceImportType;
 use dns::{Endpoint, Import, Name, Port, Protocol, Slice};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 /// A ServiceImport.
@@ -24,11 +25,43 @@ pub(crate) fn import(object: &ServiceImport) -> Import {
     }
 }
 
+/// A Service, as an import of the cluster's own zone; none if it is another name for something outside.
+pub(crate) fn service(object: &Service) -> Option<Import> {
+    let spec = object.spec.as_ref()?;
+    if spec.type_.as_deref() == Some("ExternalName") {
+        return None;
+    }
+    let ports = spec.ports.iter().flatten();
+    let ips = spec.cluster_ips.iter().flatten().chain(&spec.cluster_ip);
+    let mut ips: Vec<IpAddr> = ips.filter_map(|ip| ip.parse().ok()).collect();
+    ips.sort_unstable();
+    ips.dedup();
+    Some(Import {
+        headless: spec.cluster_ip.as_deref() == Some("None"),
+        ips,
+        ports: ports
+            .filter_map(|port| read_port(port.name.as_deref(), port.protocol.as_deref(), Some(port.port)))
+            .collect(),
+        local_first: false,
+    })
+}
+
 /// An EndpointSlice of an import; none if it is not of one, or not of addresses.
 pub(crate) fn slice(object: &EndpointSlice) -> Option<Slice> {
-    let labelled = |key: &str| object.metadata.labels.as_ref()?.get(key);
-    let service = labelled(label::MCS_SERVICE_NAME)?.clone();
-    let cluster = Name::parse(labelled(label::SOURCE_CLUSTER)?).ok()?;
+    let cluster = Name::parse(labelled(object, label::SOURCE_CLUSTER)?).ok()?;
+    slice_of(labelled(object, label::MCS_SERVICE_NAME)?, cluster, object)
+}
+
+/// An EndpointSlice of a Service; none if it is not of one, or not of addresses.
+pub(crate) fn service_slice(object: &EndpointSlice) -> Option<Slice> {
+    slice_of(labelled(object, label::SERVICE_NAME)?, Name::default(), object)
+}
+
+fn labelled<'a>(object: &'a EndpointSlice, key: &str) -> Option<&'a String> {
+    object.metadata.labels.as_ref()?.get(key)
+}
+
+fn slice_of(service: &str, cluster: Name, object: &EndpointSlice) -> Option<Slice> {
     if !["IPv4", "IPv6"].contains(&object.address_type.as_str()) {
         return None;
     }
@@ -43,7 +76,12 @@ pub(crate) fn slice(object: &EndpointSlice) -> Option<Slice> {
         let addresses = endpoint.addresses.iter().filter_map(|address| address.parse::<IpAddr>().ok());
         addresses.map(move |address| Endpoint { address, hostname: hostname.clone() })
     });
-    Some(Slice { service, cluster, ports: ports.collect(), endpoints: endpoints.collect() })
+    Some(Slice {
+        service: service.to_owned(),
+        cluster,
+        ports: ports.collect(),
+        endpoints: endpoints.collect(),
+    })
 }
 
 fn read_port(name: Option<&str>, protocol: Option<&str>, port: Option<i32>) -> Option<Port> {

@@ -30,7 +30,7 @@ struct Server {
 
 impl Pages for Server {
     fn ready(&self) -> Result<String, String> {
-        if !self.live.snapshot().complete() {
+        if !self.live.complete() {
             return Err("listing what there is".to_owned());
         }
         // Ready stays ready: without its API the cluster needs its names all the more.

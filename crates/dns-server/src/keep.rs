@@ -1,11 +1,12 @@
-//! Keeps the snapshot as the cluster is: one task owns the catalog, watches feed it.
+//! Keeps the snapshots as the cluster is: one task owns the catalogs, watches feed them.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use atoll_api::names::{label, property};
 use atoll_api::types::{ClusterProperty, ServiceImport};
-use dns::{Catalog, Event, Kind, Name};
+use dns::{Catalog, Event, Kind, Name, Slice};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::DeserializeGuard;
 use kube::{Api, Client, ResourceExt};
@@ -19,6 +20,41 @@ use crate::watch::{Change, Watched, follow};
 /// As many events may wait as come in a burst.
 const WAITING: usize = 1024;
 
+/// Which catalog an event is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    Clusterset,
+    Cluster,
+}
+
+/// One per zone.
+struct Catalogs {
+    clusterset: Catalog,
+    cluster: Option<Catalog>,
+}
+
+impl Catalogs {
+    fn apply(&mut self, (zone, event): (Zone, Event)) {
+        match (zone, &mut self.cluster) {
+            (Zone::Clusterset, _) => self.clusterset.apply(event),
+            (Zone::Cluster, Some(cluster)) => cluster.apply(event),
+            (Zone::Cluster, None) => {}
+        }
+    }
+
+    fn publish(&mut self, live: &Live) {
+        if let Some(snapshot) = self.cluster.as_mut().and_then(Catalog::publish) {
+            live.replace_cluster(snapshot);
+        }
+        if let Some(snapshot) = self.clusterset.publish() {
+            if snapshot.complete() && !live.snapshot().complete() {
+                tracing::info!(services = snapshot.services(), "everything is listed: answering");
+            }
+            live.replace(snapshot);
+        }
+    }
+}
+
 /// Follows the cluster until it is dropped.
 pub(crate) async fn keep(options: &Options, client: Client, live: &Arc<Live>) {
     let (events, mut incoming) = mpsc::channel(WAITING);
@@ -28,7 +64,7 @@ pub(crate) async fn keep(options: &Options, client: Client, live: &Arc<Live>) {
         None,
         live,
         events.clone(),
-        import_event,
+        clusterset(import_event),
     );
     let slices = follow(
         Watched::Slices,
@@ -36,41 +72,76 @@ pub(crate) async fn keep(options: &Options, client: Client, live: &Arc<Live>) {
         Some(label::MCS_SERVICE_NAME),
         live,
         events.clone(),
-        slice_event,
+        clusterset(|change| slice_event(change, edge::slice)),
     );
     let properties = async {
         match &options.cluster {
             Some(cluster) => {
                 // The receiver is below, and lives as long as this.
-                let _ = events.send(Event::Local(Some(cluster.clone()))).await;
+                let _ = events.send((Zone::Clusterset, Event::Local(Some(cluster.clone())))).await;
                 std::future::pending::<()>().await;
             }
             None => {
-                let api = Api::<DeserializeGuard<ClusterProperty>>::all(client);
-                follow(Watched::Properties, api, None, live, events.clone(), property_event).await;
+                let api = Api::<DeserializeGuard<ClusterProperty>>::all(client.clone());
+                let read = clusterset(property_event);
+                follow(Watched::Properties, api, None, live, events.clone(), read).await;
             }
+        }
+    };
+    let own_services = async {
+        if options.cluster_zone.is_some() {
+            let api = Api::<Service>::all(client.clone());
+            let read = |change| Some((Zone::Cluster, service_event(change)));
+            follow(Watched::Services, api, None, live, events.clone(), read).await;
+        }
+    };
+    let own_slices = async {
+        if options.cluster_zone.is_some() {
+            let api = Api::<EndpointSlice>::all(client.clone());
+            let read = |change| Some((Zone::Cluster, slice_event(change, edge::service_slice)?));
+            let labels = Some(label::SERVICE_NAME);
+            follow(Watched::ServiceSlices, api, labels, live, events.clone(), read).await;
         }
     };
     let serial = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     // The lower half is what a serial number has room for; it counts around.
-    let mut catalog = Catalog::new(options.settings.clone(), (serial & u64::from(u32::MAX)) as u32);
+    let serial = (serial & u64::from(u32::MAX)) as u32;
+    let mut catalogs = Catalogs {
+        clusterset: Catalog::new(options.settings.clone(), serial),
+        cluster: options.cluster_zone.clone().map(|settings| Catalog::new(settings, serial)),
+    };
     let apply = async {
         while let Some(event) = incoming.recv().await {
-            catalog.apply(event);
+            catalogs.apply(event);
             // A list comes in bursts, and needs no snapshot per object.
             for _ in 0..WAITING {
                 let Ok(event) = incoming.try_recv() else { break };
-                catalog.apply(event);
+                catalogs.apply(event);
             }
-            if let Some(snapshot) = catalog.publish() {
-                if snapshot.complete() && !live.snapshot().complete() {
-                    tracing::info!(services = snapshot.services(), "everything is listed: answering");
-                }
-                live.replace(snapshot);
-            }
+            catalogs.publish(live);
         }
     };
-    tokio::join!(imports, slices, properties, apply);
+    tokio::join!(imports, slices, properties, own_services, own_slices, apply);
+}
+
+/// Reads for the clusterset's zone.
+fn clusterset<K>(read: impl Fn(Change<K>) -> Option<Event>) -> impl Fn(Change<K>) -> Option<(Zone, Event)> {
+    move |change| Some((Zone::Clusterset, read(change)?))
+}
+
+fn service_event(change: Change<Service>) -> Event {
+    match change {
+        Change::ListStarted => Event::ListStarted(Kind::Imports),
+        Change::Listed => Event::Listed(Kind::Imports),
+        Change::Gone(object) => gone(Kind::Imports, &object),
+        Change::Seen(object) => match edge::service(&object) {
+            Some(import) => {
+                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+                Event::Import { namespace, name, import }
+            }
+            None => gone(Kind::Imports, &object),
+        },
+    }
 }
 
 fn import_event(change: Change<DeserializeGuard<ServiceImport>>) -> Option<Event> {
@@ -91,12 +162,15 @@ fn import_event(change: Change<DeserializeGuard<ServiceImport>>) -> Option<Event
     })
 }
 
-fn slice_event(change: Change<EndpointSlice>) -> Option<Event> {
+fn slice_event(
+    change: Change<EndpointSlice>,
+    read: impl Fn(&EndpointSlice) -> Option<Slice>,
+) -> Option<Event> {
     Some(match change {
         Change::ListStarted => Event::ListStarted(Kind::Slices),
         Change::Listed => Event::Listed(Kind::Slices),
         Change::Gone(object) => gone(Kind::Slices, &object),
-        Change::Seen(object) => match edge::slice(&object) {
+        Change::Seen(object) => match read(&object) {
             Some(slice) => {
                 let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
                 Event::Slice { namespace, name, slice }

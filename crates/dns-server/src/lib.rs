@@ -19,6 +19,7 @@ mod listen;
 mod live;
 pub mod manifest;
 mod metrics;
+mod names;
 mod options;
 pub mod setup;
 mod tcp;
@@ -29,9 +30,9 @@ use std::sync::Arc;
 
 pub use error::ServerError;
 pub use listen::Listening;
+pub use names::Names;
 pub use options::Options;
 
-use live::Live;
 use metrics::Metrics;
 
 /// Listens, follows the cluster that `client` leads to, and answers until it is dropped. `client` should be patient with watches and
@@ -43,8 +44,19 @@ pub async fn run(options: Options, client: kube::Client) -> Result<(), ServerErr
 
 /// As [`run`], on sockets that are there already.
 pub async fn serve(options: Options, listening: Listening, client: kube::Client) -> Result<(), ServerError> {
+    let names = Names::new(&options);
+    serve_with(options, listening, client, names).await
+}
+
+/// As [`serve`], and what is answered there can be asked of `names` in this process too.
+pub async fn serve_with(
+    options: Options,
+    listening: Listening,
+    client: kube::Client,
+    names: Names,
+) -> Result<(), ServerError> {
     let metrics = Arc::new(Metrics::new(listening.udp.len() + 1));
-    let live = Arc::new(Live::new(&options));
+    let live = names.live;
     let pages = http::listen(options.metrics_address).await?;
     tracing::info!(
         zone = %options.settings.zone,

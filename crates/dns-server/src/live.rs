@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use dns::{Catalog, Snapshot, Summary, Transport};
+use dns::{Catalog, Lookup, Name, Settings, Snapshot, Summary, Transport};
 
 use crate::metrics::{Metrics, Tally};
 use crate::options::Options;
@@ -14,17 +14,20 @@ use crate::watch::Watched;
 /// The snapshot that answers are made from, and how well it is kept.
 pub(crate) struct Live {
     snapshot: ArcSwap<Snapshot>,
+    /// Of the cluster's own zone, if that is answered.
+    cluster: Option<ArcSwap<Snapshot>>,
     /// Since when each watch has been silent; none while it is up.
     lost: Mutex<[Option<Instant>; Watched::ALL.len()]>,
 }
 
 impl Live {
     pub(crate) fn new(options: &Options) -> Self {
-        let nothing = Catalog::new(options.settings.clone(), 0).snapshot().clone();
-        Self {
-            snapshot: ArcSwap::from_pointee(nothing),
-            lost: Mutex::new([Some(Instant::now()); Watched::ALL.len()]),
-        }
+        let nothing =
+            |settings: &Settings| ArcSwap::from_pointee(Catalog::new(settings.clone(), 0).snapshot().clone());
+        let cluster = options.cluster_zone.as_ref().map(nothing);
+        let now = Instant::now();
+        let lost = Watched::ALL.map(|kind| (cluster.is_some() || !kind.of_cluster_zone()).then_some(now));
+        Self { snapshot: nothing(&options.settings), cluster, lost: Mutex::new(lost) }
     }
 
     pub(crate) fn replace(&self, snapshot: Snapshot) {
@@ -33,6 +36,46 @@ impl Live {
 
     pub(crate) fn snapshot(&self) -> arc_swap::Guard<Arc<Snapshot>> {
         self.snapshot.load()
+    }
+
+    pub(crate) fn replace_cluster(&self, snapshot: Snapshot) {
+        if let Some(cluster) = &self.cluster {
+            cluster.store(Arc::new(snapshot));
+        }
+    }
+
+    /// The name of the cluster's own zone, if that is answered.
+    pub(crate) fn cluster_zone(&self) -> Option<String> {
+        Some(self.cluster.as_ref()?.load().zone().to_string())
+    }
+
+    /// Was everything of every zone listed at least once?
+    pub(crate) fn complete(&self) -> bool {
+        self.snapshot().complete() && self.cluster.as_ref().is_none_or(|cluster| cluster.load().complete())
+    }
+
+    /// Answers a packet into `out`; none: it deserves no answer.
+    pub(crate) fn respond(
+        &self,
+        packet: &[u8],
+        transport: Transport,
+        turn: u32,
+        out: &mut Vec<u8>,
+    ) -> Option<Summary> {
+        let snapshot = self.snapshot.load();
+        match self.cluster.as_ref().map(ArcSwap::load) {
+            None => dns::respond(&snapshot, packet, transport, turn, out),
+            Some(cluster) => dns::respond_from(&[&snapshot, &cluster], packet, transport, turn, out),
+        }
+    }
+
+    /// The addresses of a name.
+    pub(crate) fn lookup(&self, name: &Name, turn: u32) -> Lookup {
+        let snapshot = self.snapshot.load();
+        match self.cluster.as_ref().map(ArcSwap::load) {
+            None => dns::lookup(&[&snapshot], name, turn),
+            Some(cluster) => dns::lookup(&[&snapshot, &cluster], name, turn),
+        }
     }
 
     /// The watch sees changes as they come.
@@ -106,7 +149,7 @@ impl Answerer {
         out: &mut Vec<u8>,
     ) -> Option<Summary> {
         self.turn = self.turn.wrapping_add(1);
-        let answered = dns::respond(&self.live.snapshot(), packet, transport, self.turn, out);
+        let answered = self.live.respond(packet, transport, self.turn, out);
         if answered.is_none() {
             self.tally.dropped();
         }

@@ -38,8 +38,8 @@ const CODES: [(u16, &str); 7] = [
     (rcode::NOT_IMPLEMENTED, "NOTIMP"),
     (rcode::BAD_VERSION, "BADVERS"),
 ];
-/// Our zone, and every other name.
-const ZONES: usize = 2;
+/// Every other name, the clusterset's zone, the cluster's own.
+const ZONES: usize = 3;
 /// Up to a microsecond, two, four, …, and more than the last.
 const BUCKETS: usize = 16;
 
@@ -60,7 +60,7 @@ impl Tally {
             all.iter().position(|(known, _)| *known == number).unwrap_or(all.len() - 1)
         };
         let (rtype, code) = (place(&TYPES, summary.rtype), place(&CODES, summary.rcode));
-        add(&self.queries[usize::from(summary.ours)][rtype][code], 1);
+        add(&self.queries[summary.zone.map_or(0, |zone| zone + 1).min(ZONES - 1)][rtype][code], 1);
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let microseconds = nanoseconds.div_ceil(1000).max(1);
         let bucket = u64::BITS - (microseconds - 1).leading_zeros();
@@ -130,13 +130,13 @@ impl fmt::Debug for Page {
 impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let (metrics, snapshot) = (&self.metrics, self.live.snapshot());
-        let zone = snapshot.zone().to_string();
+        let zones = [snapshot.zone().to_string(), self.live.cluster_zone().unwrap_or_default()];
         let help = "Questions answered, by zone, type and code";
         let mut queries = encoder.encode_descriptor("queries", help, None, MetricType::Counter)?;
-        for (ours, zone) in ["other", &zone].into_iter().enumerate() {
+        for (place, zone) in ["other", &zones[0], &zones[1]].into_iter().enumerate() {
             for (t, (_, rtype)) in TYPES.into_iter().enumerate() {
                 for (c, (_, rcode)) in CODES.into_iter().enumerate() {
-                    let count = metrics.sum(|tally| &tally.queries[ours][t][c]);
+                    let count = metrics.sum(|tally| &tally.queries[place][t][c]);
                     if count > 0 {
                         let labels = [("zone", zone), ("type", rtype), ("rcode", rcode)];
                         ConstCounter::new(count).encode(queries.encode_family(&labels)?)?;
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn threads_are_added_up() {
-        let summary = Summary { ours: true, rtype: rtype::A, rcode: rcode::NO_ERROR, truncated: true };
+        let summary = Summary { zone: Some(0), rtype: rtype::A, rcode: rcode::NO_ERROR, truncated: true };
         let page = page(|tally| {
             tally.answered(summary, Transport::Tcp, Duration::from_micros(3));
             tally.answered(Summary { rtype: 65_000, ..summary }, Transport::Udp, Duration::ZERO);
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn times_have_a_place_however_long() {
-        let summary = Summary { ours: false, rtype: 0, rcode: rcode::REFUSED, truncated: false };
+        let summary = Summary { zone: None, rtype: 0, rcode: rcode::REFUSED, truncated: false };
         let page = page(|tally| tally.answered(summary, Transport::Udp, Duration::from_secs(3600)));
         assert!(page.contains(r#"le="32768.0"} 0"#) && page.contains(r#"le="+Inf"} 2"#), "{page}");
     }

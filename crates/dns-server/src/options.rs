@@ -9,6 +9,8 @@ use dns::{Name, Settings};
 pub struct Options {
     /// The zone, and how long answers may be kept.
     pub settings: Settings,
+    /// The cluster's own zone, where its Services are answered too; elsewhere its own DNS does that.
+    pub cluster_zone: Option<Settings>,
     /// Where to listen, over UDP and TCP.
     pub listen: Vec<SocketAddr>,
     /// How many UDP sockets per address, each with a thread of its own.
@@ -31,6 +33,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             settings: Settings::default(),
+            cluster_zone: None,
             listen: vec![SocketAddr::from(([0_u16; 8], Self::PORT))],
             sockets: std::thread::available_parallelism().map_or(1, usize::from),
             metrics_address: None,

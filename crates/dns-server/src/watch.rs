@@ -26,24 +26,34 @@ pub(crate) enum Watched {
     Imports,
     Slices,
     Properties,
+    /// Of the cluster's own zone.
+    Services,
+    ServiceSlices,
 }
 
 impl Watched {
-    pub(crate) const ALL: [Self; 3] = [Self::Imports, Self::Slices, Self::Properties];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Imports, Self::Slices, Self::Properties, Self::Services, Self::ServiceSlices];
 
     /// As kubectl calls it.
     pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::Imports => "serviceimports",
-            Self::Slices => "endpointslices",
+            Self::Slices | Self::ServiceSlices => "endpointslices",
+            Self::Services => "services",
             Self::Properties => "clusterproperties",
         }
+    }
+
+    /// Only for the cluster's own zone.
+    pub(crate) fn of_cluster_zone(self) -> bool {
+        matches!(self, Self::Services | Self::ServiceSlices)
     }
 
     /// Without the cluster's own name only the order of answers suffers.
     pub(crate) fn answers_need_it(self) -> bool {
         match self {
-            Self::Imports | Self::Slices => true,
+            Self::Imports | Self::Slices | Self::Services | Self::ServiceSlices => true,
             Self::Properties => false,
         }
     }

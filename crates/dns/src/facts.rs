@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::name::Name;
 
-/// A ServiceImport.
+/// A ServiceImport, or a Service in the cluster's own zone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Import {
     /// Reached by its endpoints, not by an address of its own.
@@ -54,7 +54,7 @@ pub struct Port {
 pub struct Slice {
     /// The import that it belongs to.
     pub service: String,
-    /// The id of the cluster that the endpoints are in.
+    /// The id of the cluster that the endpoints are in; empty in the cluster's own zone.
     pub cluster: Name,
     /// The ports of each endpoint.
     pub ports: Box<[Port]>,

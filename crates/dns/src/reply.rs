@@ -14,8 +14,6 @@ const LARGEST_DATAGRAM: u16 = 1232;
 const SMALLEST_DATAGRAM: u16 = 512;
 /// An EDNS record without options.
 const EDNS: usize = 11;
-/// The schema that the records follow.
-const SCHEMA: &[u8] = b"1.0.0";
 /// A pointer can't lead farther.
 const FARTHEST: usize = 0x3fff;
 
@@ -31,8 +29,8 @@ pub enum Transport {
 /// What was answered, for the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// The name was in our zone.
-    pub ours: bool,
+    /// The place of the zone that the name is in; none if it is in none of ours.
+    pub zone: Option<usize>,
     /// The type that was asked for; 0 if that could not be read.
     pub rtype: u16,
     /// The code, the extended one included.
@@ -50,9 +48,25 @@ pub fn respond(
     turn: u32,
     out: &mut Vec<u8>,
 ) -> Option<Summary> {
+    respond_from(&[snapshot], packet, transport, turn, out)
+}
+
+/// As [`respond`], from the one of several zones that the name is in. No zone lies in another.
+pub fn respond_from(
+    zones: &[&Snapshot],
+    packet: &[u8],
+    transport: Transport,
+    turn: u32,
+    out: &mut Vec<u8>,
+) -> Option<Summary> {
     out.clear();
     match Query::read(packet) {
-        Ok(query) => Some(answer(snapshot, &query, transport, turn, out)),
+        Ok(query) => {
+            let zone = zones.iter().position(|zone| zone.is_ours(&query));
+            // Of a name that is in none, any zone says that it is not its own.
+            let snapshot = zones.get(zone.unwrap_or(0))?;
+            Some(Summary { zone, ..answer(snapshot, &query, transport, turn, out) })
+        }
         Err(Unread::Silent(_)) => None,
         Err(Unread::Rejected(why)) => Some(reject(packet, why, out)),
     }
@@ -63,7 +77,7 @@ fn reject(packet: &[u8], why: Rejected, out: &mut Vec<u8>) -> Summary {
     out.extend_from_slice(&packet[..HEADER]);
     set_flags(out, 0, why.rcode());
     set_counts(out, [0; 4]);
-    Summary { ours: false, rtype: 0, rcode: why.rcode(), truncated: false }
+    Summary { zone: None, rtype: 0, rcode: why.rcode(), truncated: false }
 }
 
 fn answer(
@@ -97,7 +111,7 @@ fn answer(
     let cut = if truncated { flag::TRUNCATED } else { 0 };
     set_flags(out, authoritative | cut, code);
     set_counts(out, counts);
-    Summary { ours: snapshot.is_ours(query), rtype: query.rtype, rcode: code, truncated }
+    Summary { zone: None, rtype: query.rtype, rcode: code, truncated }
 }
 
 /// What the asker said it wants is repeated, as is its wish to have nothing checked.
@@ -144,8 +158,9 @@ impl Writer<'_, '_> {
             Records::HostV6(host) => self.all(&host.v6, rtype::AAAA, Ipv6Addr::octets),
             Records::Srv(service, targets) => self.srv(service, targets, turn),
             Records::SchemaVersion => {
-                let length = u8::try_from(SCHEMA.len()).unwrap_or_default();
-                self.record(ANSWERS, HEADER, rtype::TXT, &[&[length], SCHEMA]);
+                let schema = self.snapshot.settings.schema.as_bytes();
+                let length = u8::try_from(schema.len()).unwrap_or_default();
+                self.record(ANSWERS, HEADER, rtype::TXT, &[&[length], schema]);
             }
             Records::Soa => self.zone_record(ANSWERS),
             Records::Ns => {

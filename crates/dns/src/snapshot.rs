@@ -16,13 +16,22 @@ pub struct Settings {
     pub zone: Name,
     /// How many seconds an answer may be kept, a negative one too.
     pub ttl: u32,
+    /// The version that `dns-version` tells: of the specification that the zone's names follow.
+    pub schema: &'static str,
+}
+
+impl Settings {
+    /// A cluster's own zone, `cluster.local` for most: the same names without a cluster's id in them.
+    pub fn cluster(zone: Name, ttl: u32) -> Self {
+        Self { zone, ttl, schema: "1.1.0" }
+    }
 }
 
 impl Default for Settings {
     /// `clusterset.local`, 5 seconds.
     fn default() -> Self {
         let zone = Name::parse("clusterset.local").unwrap_or_default();
-        Self { zone, ttl: 5 }
+        Self { zone, ttl: 5, schema: "1.0.0" }
     }
 }
 

@@ -1,4 +1,4 @@
-//! An API of three kinds, in memory: lists, watches, and ways to break them.
+//! An API of four kinds, in memory: lists, watches, and ways to break them.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,7 +25,7 @@ struct State {
     version: u64,
 }
 
-const KINDS: [&str; 3] = ["serviceimports", "endpointslices", "clusterproperties"];
+const KINDS: [&str; 4] = ["serviceimports", "endpointslices", "clusterproperties", "services"];
 
 impl FakeApi {
     pub(crate) fn client(&self) -> kube::Client {
@@ -134,6 +134,14 @@ pub(crate) fn import(name: &str, kind: &str, ips: &[&str]) -> Value {
         "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceImport",
         "metadata": {"name": name, "namespace": "shop"},
         "spec": {"type": kind, "ips": ips, "ports": [{"name": "http", "protocol": "TCP", "port": 80}]},
+    })
+}
+
+/// A Service in `shop`.
+pub(crate) fn service(name: &str, address: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"clusterIP": address, "clusterIPs": [address], "ports": [{"name": "http", "port": 80}]},
     })
 }
 

@@ -3,5 +3,6 @@
 
 mod answering;
 mod api;
+mod cluster_zone;
 mod server;
 mod staleness;

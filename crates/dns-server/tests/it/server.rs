@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dns_server::{Listening, Options};
+use dns_server::{Listening, Names, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Server {
     /// One of each family.
     pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) names: Names,
     metrics: SocketAddr,
     task: JoinHandle<()>,
 }
@@ -29,24 +30,34 @@ impl Drop for Server {
 
 impl Server {
     pub(crate) async fn start(api: &FakeApi) -> Self {
+        Self::start_with(api, Options::default()).await
+    }
+
+    pub(crate) async fn start_with(api: &FakeApi, options: Options) -> Self {
         // A port that was free a moment ago.
         let metrics = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let options = Options {
             listen: vec!["127.0.0.1:0".parse().unwrap(), "[::1]:0".parse().unwrap()],
             sockets: 2,
             metrics_address: Some(metrics),
-            ..Options::default()
+            ..options
         };
         let listening = Listening::bind(&options).unwrap();
         let addresses = listening.addresses();
         let client = api.client();
-        let task = tokio::spawn(async { dns_server::serve(options, listening, client).await.unwrap() });
-        Self { addresses, metrics, task }
+        let names = Names::new(&options);
+        let serving = dns_server::serve_with(options, listening, client, names.clone());
+        let task = tokio::spawn(async { serving.await.unwrap() });
+        Self { addresses, names, metrics, task }
     }
 
     /// One that has listed what there is.
     pub(crate) async fn ready(api: &FakeApi) -> Self {
-        let server = Self::start(api).await;
+        Self::ready_with(api, Options::default()).await
+    }
+
+    pub(crate) async fn ready_with(api: &FakeApi, options: Options) -> Self {
+        let server = Self::start_with(api, options).await;
         server.page_says("/readyz", |page| page.starts_with("ok")).await;
         server
     }

@@ -45,7 +45,7 @@ impl Serve {
         let client = connect::client(watch_config(self.api.config().await?))?;
         let defaults = Options::default();
         let options = Options {
-            settings: Settings { zone: self.zone, ttl: self.ttl },
+            settings: Settings { zone: self.zone, ttl: self.ttl, ..Settings::default() },
             listen: self.listen,
             sockets: self.sockets.unwrap_or(defaults.sockets),
             metrics_address: self.metrics_address,
