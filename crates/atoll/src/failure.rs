@@ -11,7 +11,7 @@ use atoll_hub::unjoin::UnjoinError;
 use dns_server::ServerError;
 use dns_server::setup::SetupError;
 use kubeapi::backup::RestoreError;
-use kubeapi::server::ServeError;
+use kubeapi::hosted::HostError;
 use kubeapi::store::OpenError;
 
 /// Asked wrongly; clap uses the same code.
@@ -184,12 +184,12 @@ impl Failure {
 
     /// The hub's own API does not start.
     pub(crate) fn own_api(error: &anyhow::Error) -> Self {
-        let hint = if error.downcast_ref::<ServeError>().is_some() {
-            "choose another --api-address, or use another API with --kubeconfig"
-        } else if let Some(OpenError::InUse { .. }) = error.downcast_ref() {
-            "another hub runs on this --data-dir; stop it, or choose another"
-        } else {
-            "see what is wrong with the --data-dir; `atoll hub restore` makes one of a backup"
+        let hint = match error.downcast_ref::<HostError>() {
+            Some(HostError::Serve(_)) => "choose another --api-address, or use another API with --kubeconfig",
+            Some(HostError::Open(OpenError::InUse { .. })) => {
+                "another hub runs on this --data-dir; stop it, or choose another"
+            }
+            _ => "see what is wrong with the --data-dir; `atoll hub restore` makes one of a backup",
         };
         let why = std::iter::once(error.to_string()).chain(chain(error.chain().nth(1))).collect::<Vec<_>>();
         Self {

@@ -21,6 +21,7 @@ mod decode;
 mod discovery;
 mod encode;
 pub mod environment;
+pub mod hosted;
 mod negotiate;
 mod openapi;
 pub mod pki;

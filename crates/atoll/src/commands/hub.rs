@@ -1,7 +1,7 @@
 //! `atoll hub`: runs the hub until it is told to stop.
 
 mod backup;
-mod embedded;
+pub(crate) mod embedded;
 mod restore;
 
 pub(crate) use embedded::default_data_dir;
@@ -15,7 +15,8 @@ use atoll_hub::Options;
 use atoll_hub::connect::Api;
 use clap::{Args, Subcommand, ValueEnum};
 
-use embedded::{Embedded, Place};
+use embedded::Embedded;
+use kubeapi::hosted::Place;
 
 use crate::cli::{HubApi, duration};
 use crate::failure::Failure;

@@ -46,6 +46,7 @@ impl Serve {
         let defaults = Options::default();
         let options = Options {
             settings: Settings { zone: self.zone, ttl: self.ttl, ..Settings::default() },
+            cluster_zone: None,
             listen: self.listen,
             sockets: self.sockets.unwrap_or(defaults.sockets),
             metrics_address: self.metrics_address,

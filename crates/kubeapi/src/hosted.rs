@@ -1,0 +1,124 @@
+//! An API on a data directory, served on a socket: what a hub is on, and each cluster of a sandbox.
+
+use crate::api::{Api, Options, StartError};
+use crate::authn::{Bearers, TokenError};
+use crate::backup::STORE_FILE;
+use crate::pki::{Pki, PkiError};
+use crate::server::{ServeError, Server};
+use crate::store::{OpenError, Store};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tokio::task::AbortHandle;
+
+/// Where an API lies and is served.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Its store and keys; made if it is not there, and its owner's alone.
+    pub data_dir: &'a Path,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Names and addresses that clients know it by, besides those of the machine itself and of `address`.
+    pub names: &'a [String],
+}
+
+/// Why an API is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The data directory can't be made or is not ours.
+    #[error("cannot use {}: {source}", path.display())]
+    Directory {
+        /// The data directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: std::io::Error,
+    },
+    /// The store can't be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The keys can't be had.
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    /// The key for tokens can't be used.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The API does not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The socket can't be had.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// An API that is served. It ends with this value.
+#[derive(Debug)]
+pub struct Hosted {
+    /// The API itself, for whoever is in this process.
+    pub api: Api,
+    /// How it is reached.
+    pub url: String,
+    /// Its administrator's kubeconfig.
+    pub kubeconfig: PathBuf,
+    store: Store,
+    serving: AbortHandle,
+}
+
+impl Hosted {
+    /// Opens the data directory, starts the API and serves it on the runtime that this is called on.
+    ///
+    /// # Errors
+    /// Somebody else has the directory or the address, or something in the directory can't be used.
+    pub async fn start(place: &Place<'_>, options: Options) -> Result<Self, HostError> {
+        let data_dir = place.data_dir;
+        make_private(data_dir)
+            .map_err(|source| HostError::Directory { path: data_dir.to_owned(), source })?;
+        // The store's lock is also that of the keys.
+        let store = Store::open(data_dir.join(STORE_FILE))?;
+        let now = jiff::Timestamp::now().as_second();
+        let pki = Pki::open(data_dir, &names(place), now)?;
+        let options = options.bearers(Bearers::new(&pki)?).data_dir(data_dir);
+        let server = Server::bind(place.address, &pki).await?;
+        let bound =
+            server.address().map_err(|source| ServeError::Listen { address: place.address, source })?;
+        let api = Api::start(store.clone(), options).await?;
+        let url = format!("https://{}", reachable(bound));
+        let kubeconfig = pki.write_kubeconfig(data_dir, &url)?;
+        let serving = tokio::spawn(server.run(api.clone())).abort_handle();
+        Ok(Self { api, url, kubeconfig, store, serving })
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        self.serving.abort();
+        // Tasks that are left hold the store: closed by hand, it needs no repair at the next start.
+        self.store.close();
+    }
+}
+
+fn make_private(data_dir: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
+    fs::set_permissions(data_dir, fs::Permissions::from_mode(0o700))
+}
+
+/// Names that clients may know the server by.
+fn names(place: &Place<'_>) -> Vec<String> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    let bound = place.address.ip();
+    if !bound.is_unspecified() {
+        names.push(bound.to_string());
+    }
+    names.extend(place.names.iter().cloned());
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// An address to connect to: a server that listens everywhere is here too.
+fn reachable(bound: SocketAddr) -> SocketAddr {
+    if bound.ip().is_unspecified() {
+        return SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port());
+    }
+    bound
+}
