@@ -12,6 +12,7 @@ use crate::commands;
     name = "atoll",
     version,
     after_help = "Examples:
+  atoll up                                       try it all on this machine
   atoll hub                                      run the hub, with an API of its own
   atoll hub --context hub                        run it on the API of this context
   atoll join paris --cluster-kubeconfig paris.yaml
@@ -31,6 +32,14 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Run a whole clusterset on this machine, to try things out.
+    Up(commands::up::Up),
+    /// Stop what `up` started.
+    Down(commands::down::Down),
+    /// Stop or start a single member of `up`.
+    Member(commands::member::Member),
+    /// Call a service from a member of `up`.
+    Request(commands::request::Request),
     /// Run the hub.
     Hub(commands::hub::Hub),
     /// Make a cluster a member.

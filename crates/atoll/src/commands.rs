@@ -7,16 +7,24 @@ pub(crate) mod completion;
 pub(crate) mod crds;
 pub(crate) mod delete;
 pub(crate) mod dns;
+pub(crate) mod down;
 pub(crate) mod get;
 pub(crate) mod hub;
 pub(crate) mod join;
+pub(crate) mod member;
+pub(crate) mod request;
 pub(crate) mod unjoin;
+pub(crate) mod up;
 
 use crate::cli::{Arguments, Command};
 
 /// Carries out what was asked.
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command {
+        Command::Up(up) => up.run().await,
+        Command::Down(down) => down.run().await,
+        Command::Member(member) => member.run().await,
+        Command::Request(request) => request.run().await,
         Command::Hub(hub) => hub.run().await,
         Command::Join(join) => Box::pin(join.run()).await,
         Command::Unjoin(unjoin) => unjoin.run().await,

@@ -68,6 +68,23 @@ impl Failure {
         Self { what: what.to_owned(), why: None, hint: Some(hint.to_owned()), usage: true }
     }
 
+    /// What happened, and what to do.
+    pub(crate) fn plain(what: &str, hint: &str) -> Self {
+        Self { what: what.to_owned(), why: None, hint: Some(hint.to_owned()), usage: false }
+    }
+
+    /// A directory that can't be used as it is.
+    pub(crate) fn directory(what: &str, why: &str) -> Self {
+        let hint = Some("name another directory with --dir".to_owned());
+        Self { what: what.to_owned(), why: Some(why.to_owned()), hint, usage: false }
+    }
+
+    /// A directory that another version made.
+    pub(crate) fn other_version(what: &str, why: &str) -> Self {
+        let hint = "use that version, or another --dir; `atoll up --fresh` begins anew".to_owned();
+        Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false }
+    }
+
     /// An API refused something, or did not answer.
     pub(crate) fn request(what: &str, error: &kube::Error) -> Self {
         let hint = match error {

@@ -24,6 +24,18 @@ pub(crate) fn start(format: Format) {
     }
 }
 
+/// Logs of a program that runs on, into a file that grows: the terminal is for what the user wants to know.
+pub(crate) fn to_file(path: &std::path::Path) -> std::io::Result<()> {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client=off"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(std::sync::Mutex::new(file))
+        .init();
+    Ok(())
+}
+
 /// What a command that ends soon has to say beside its result: warnings, without dates.
 pub(crate) fn talk() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));

@@ -39,13 +39,13 @@ use metrics::Metrics;
 /// retry nothing: see [`watch_config`].
 pub async fn run(options: Options, client: kube::Client) -> Result<(), ServerError> {
     let listening = Listening::bind(&options)?;
-    serve(options, listening, client).await
+    Box::pin(serve(options, listening, client)).await
 }
 
 /// As [`run`], on sockets that are there already.
 pub async fn serve(options: Options, listening: Listening, client: kube::Client) -> Result<(), ServerError> {
     let names = Names::new(&options);
-    serve_with(options, listening, client, names).await
+    Box::pin(serve_with(options, listening, client, names)).await
 }
 
 /// As [`serve`], and what is answered there can be asked of `names` in this process too.
@@ -71,7 +71,7 @@ pub async fn serve_with(
     }
     tcp::start(tcp, answering.thread(metrics.threads() - 1, &metrics))?;
     tokio::select! {
-        () = keep::keep(&options, client, &live) => {}
+        () = Box::pin(keep::keep(&options, client, &live)) => {}
         () = http::serve(pages, &live, &metrics) => {}
     }
     Ok(())

@@ -48,6 +48,13 @@ impl Block {
     }
 }
 
+impl Block {
+    /// Is it an address of this block?
+    pub fn holds(self, address: std::net::IpAddr) -> bool {
+        matches!(address, std::net::IpAddr::V4(address) if address.octets()[..2] == [127, self.0])
+    }
+}
+
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/16", self.at(0, 0))

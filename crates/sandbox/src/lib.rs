@@ -9,14 +9,16 @@
 //!                 └────────────────────────────────────┘
 //! ```
 //!
-//! [`controllers`] make pods of workloads and EndpointSlices of Services, as kube-controller-manager does; [`node`] runs
-//! pods, which are [`programs`] of this process or commands of this machine; [`proxy`] leads from Services to endpoints,
-//! and [`network`] is how everybody reaches everybody. [`block`] says which addresses a member has.
+//! [`member`] is one whole. [`controllers`] make pods of workloads and EndpointSlices of Services, as kube-controller-manager does;
+//! [`node`] runs the pods, which are [`programs`] of this process or commands of this machine; [`proxy`] is the Services' way to
+//! endpoints, [`network`] how everybody reaches everybody, and [`block`] says which addresses a member has.
 
 pub mod block;
 pub mod controllers;
 mod follow;
+pub mod member;
 pub mod network;
 pub mod node;
 pub mod programs;
 pub mod proxy;
+mod tokens;

@@ -16,6 +16,7 @@ mod lifecycle;
 mod mcs;
 mod recorder;
 mod relays;
+mod sandbox;
 mod survival;
 mod traffic;
 mod versions;
@@ -32,6 +33,7 @@ fn main() -> std::process::ExitCode {
     dns_wire::tests(&mut suite);
     hot_path::tests(&mut suite);
     survival::tests(&mut suite);
+    sandbox::tests(&mut suite);
     joining::tests(&mut suite);
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);

@@ -72,6 +72,28 @@ impl Outcome {
 }
 
 impl Apply {
+    /// Makes the objects of a text in a cluster, as they stand there, and says what became of each.
+    pub(crate) async fn example(
+        config: kube::Config,
+        file: &str,
+        content: &str,
+        say: &dyn Fn(&str),
+    ) -> Result<(), anyhow::Error> {
+        let cluster = ClusterApi { kubeconfig: None, context: None, cluster: None, namespace: None };
+        let apply = Self { files: Vec::new(), cluster, dry_run: None, force_conflicts: true };
+        let rest = Rest::new(config)?;
+        let mut kinds = Kinds::ask(rest.clone()).await?;
+        for manifest in manifests::objects(file, content)? {
+            let (resource, outcome) = apply.one(&rest, &mut kinds, &manifest).await?;
+            say(&format!(
+                "{} {}",
+                subject(&resource, text(&manifest.object, "/metadata/name")),
+                outcome.word()
+            ));
+        }
+        Ok(())
+    }
+
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let manifests = manifests::read(&self.files)?;
         let rest = Rest::new(self.cluster.config().await?)?;

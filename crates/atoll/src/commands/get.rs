@@ -17,9 +17,10 @@ use crate::output;
   atoll get pods -A
   atoll get -C member2 serviceimports,services
   atoll get deployment serve -o yaml
+  atoll get serviceexport serve -o conditions      why it is as it is
   atoll get endpointslices -l kubernetes.io/service-name=serve --watch")]
 pub(crate) struct Get {
-    /// Kinds and names: `KIND[,KIND] [NAME…]`, or `KIND/NAME…`.
+    /// Kinds and names: KIND[,KIND] [NAME…], or KIND/NAME….
     #[arg(required = true, value_name = "KIND")]
     what: Vec<String>,
     #[command(flatten)]
@@ -47,13 +48,15 @@ enum Format {
     Yaml,
     /// `deployment.apps/serve`
     Name,
+    /// What is said of it in its status: every condition, with its reason and its message.
+    Conditions,
 }
 
 impl Format {
     fn form(self) -> Form {
         match self {
             Self::Table | Self::Wide => Form::Table,
-            Self::Json | Self::Yaml | Self::Name => Form::Objects,
+            Self::Json | Self::Yaml | Self::Name | Self::Conditions => Form::Objects,
         }
     }
 }
@@ -140,6 +143,11 @@ impl Get {
                 });
                 output::text(&lines.collect::<String>())
             }
+            Format::Conditions => {
+                let all: Vec<String> =
+                    objects(found).iter().map(|(target, object)| conditions(target, object)).collect();
+                output::text(&all.join("\n"))
+            }
             Format::Json | Format::Yaml => {
                 let mut all: Vec<Value> = objects(found).into_iter().map(|(_, object)| object).collect();
                 let alone = matches!(found, [(target, _)] if target.name.is_some());
@@ -210,6 +218,7 @@ impl Get {
                         output::text("---\n")?;
                         self.document(&object)?;
                     }
+                    Format::Conditions => output::text(&conditions(target, &object))?,
                     Format::Json | Format::Table | Format::Wide => self.document(&object)?,
                 }
             }
@@ -221,6 +230,21 @@ impl Get {
         }
         rest.watch(&path, form, &revision, show).await
     }
+}
+
+/// The conditions of one object: name, then a line each.
+fn conditions(target: &Target, object: &Value) -> String {
+    let name = subject(&target.resource, text(object, "/metadata/name"));
+    let list = object.pointer("/status/conditions").and_then(Value::as_array);
+    let rows = list.into_iter().flatten().map(|one| {
+        let cell = |key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        vec![cell("type"), cell("status"), cell("reason"), cell("message")]
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return format!("{name}: no conditions\n");
+    }
+    format!("{name}\n{}", output::table(&["TYPE", "STATUS", "REASON", "MESSAGE"], &rows))
 }
 
 /// The objects of answers, one by one, each with its type.

@@ -81,7 +81,7 @@ fn files(name: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// The objects in a text. A List is what is in it.
-fn objects(file: &str, content: &str) -> Result<Vec<Manifest>, Failure> {
+pub(crate) fn objects(file: &str, content: &str) -> Result<Vec<Manifest>, Failure> {
     let documents = documents(content);
     let several = documents.len() > 1;
     let mut all = Vec::new();

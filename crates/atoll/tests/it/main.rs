@@ -4,6 +4,7 @@
 
 mod backup;
 mod objects;
+mod walkthrough;
 
 use std::process::Command;
 
@@ -50,6 +51,10 @@ fn help_has_examples_for_every_command() {
         "dns manifest",
         "crds",
         "completion",
+        "up",
+        "down",
+        "request",
+        "member",
     ] {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let (code, help, _) = atoll(&words);

@@ -1,0 +1,286 @@
+//! `atoll request`: calls a service from a member of a sandbox, as a pod there would.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use tokio::io::AsyncBufReadExt;
+
+use crate::cli::duration;
+use crate::commands::up::control::{self, Ask, Call, Protocol, Said};
+use crate::commands::up::state::Dir;
+use crate::failure::Failure;
+use crate::{output, signals};
+
+/// Call an address or a name from a member of `atoll up`, by that cluster's DNS and service proxy.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  atoll request --from member2 serve.default.svc.clusterset.local
+  atoll request --from member2 127.34.128.7 --duration 10s --interval 100ms
+  atoll request --from member1 echo.default.svc:7 --protocol udp --send hello
+  atoll request --from member2 serve.default.svc -o json | jq .answered
+
+It succeeds if every call was answered.")]
+pub(crate) struct Request {
+    /// What to call: a name or an address, with a port and a path if needed (HOST[:PORT][/PATH]).
+    #[arg(value_name = "ADDRESS")]
+    target: String,
+    /// The member that calls.
+    #[arg(long, value_name = "MEMBER")]
+    from: String,
+    /// The namespace of the caller, for short names.
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// How to call.
+    #[arg(long, value_enum, default_value_t = Protocol::Http)]
+    protocol: Protocol,
+    /// What is sent over TCP and UDP.
+    #[arg(long, value_name = "TEXT", default_value = "hello")]
+    send: String,
+    /// How long to go on.
+    #[arg(long, default_value = "3s", value_parser = duration)]
+    duration: Duration,
+    /// The pause after each answer.
+    #[arg(long, default_value = "250ms", value_parser = duration)]
+    interval: Duration,
+    /// The directory of the sandbox [default: ~/.atoll/up].
+    #[arg(long, value_name = "DIR", env = "ATOLL_UP_DIR")]
+    dir: Option<PathBuf>,
+    /// How to print what was answered.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Every answer as it comes, then a summary.
+    Text,
+    /// The summary, with all answers in it.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+impl Request {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let (host, port, path) = parts(&self.target)?;
+        let dir = Dir::chosen(self.dir)?;
+        let payload = if self.protocol == Protocol::Http { path } else { self.send };
+        let ask = Ask::Call(Call {
+            from: self.from,
+            namespace: self.namespace,
+            host,
+            port: port.unwrap_or(80),
+            protocol: self.protocol,
+            payload,
+            duration: self.duration,
+            interval: self.interval,
+        });
+        let mut stream = control::ask(&dir, &ask).await?;
+        let mut line = String::new();
+        let mut tally = Tally::default();
+        let asked = signals::asked_to_end()?;
+        let mut asked = std::pin::pin!(asked);
+        loop {
+            line.clear();
+            let read = tokio::select! {
+                read = stream.read_line(&mut line) => read?,
+                () = &mut asked => 0,
+            };
+            if read == 0 {
+                break;
+            }
+            let said: Said = serde_json::from_str(&line)?;
+            if let Said::Refused(why) = &said {
+                return Err(
+                    Failure::usage(&format!("cannot call {}: {why}", self.target), "see --help").into()
+                );
+            }
+            if self.output == Format::Text {
+                output::text(&format!("{}\n", told(&said)))?;
+            }
+            tally.count(said);
+        }
+        match self.output {
+            Format::Text => output::text(&tally.text())?,
+            Format::Json => output::json(&tally.value())?,
+            Format::Yaml => output::yaml(&tally.value())?,
+        }
+        match tally.failed() {
+            0 => Ok(()),
+            failed => {
+                let what = format!("{failed} of {} calls failed", tally.all.len());
+                Err(Failure::plain(&what, "the answers above say why").into())
+            }
+        }
+    }
+}
+
+/// A host, a port and a path.
+fn parts(target: &str) -> anyhow::Result<(String, Option<u16>, String)> {
+    let target = target.strip_prefix("http://").unwrap_or(target);
+    let (place, path) = match target.find('/') {
+        Some(at) => target.split_at(at),
+        None => (target, "/"),
+    };
+    let bad = || {
+        Failure::usage(&format!("`{target}` is no address such as serve.default.svc:80/path"), "see --help")
+    };
+    let (host, port) = match place.split_once(':') {
+        Some((host, port)) => (host, Some(port.parse().map_err(|_| bad())?)),
+        None => (place, None),
+    };
+    if host.is_empty() || host.contains(char::is_whitespace) {
+        return Err(bad().into());
+    }
+    Ok((host.to_owned(), port, path.to_owned()))
+}
+
+/// One line.
+fn told(said: &Said) -> String {
+    match said {
+        Said::Answer { took, text, endpoint, cluster, pod } => {
+            let who = match (cluster, pod) {
+                (Some(cluster), Some(pod)) => format!("{cluster}/{pod}"),
+                (Some(cluster), None) => format!("{cluster} {endpoint}"),
+                (None, _) => endpoint.to_string(),
+            };
+            format!("{who}  {}  {text}", milliseconds(*took))
+        }
+        Said::Failed { took, why } => format!("error  {}  {why}", milliseconds(*took)),
+        Said::Refused(why) => format!("error  {why}"),
+        Said::Done => String::new(),
+    }
+}
+
+fn milliseconds(micros: u64) -> String {
+    format!("{}.{} ms", micros / 1000, micros % 1000 / 100)
+}
+
+/// Everything that was said.
+#[derive(Default)]
+struct Tally {
+    all: Vec<Said>,
+}
+
+impl Tally {
+    fn count(&mut self, said: Said) {
+        self.all.push(said);
+    }
+
+    fn failed(&self) -> usize {
+        self.all.iter().filter(|said| !matches!(said, Said::Answer { .. })).count()
+    }
+
+    /// How often each pod of each cluster answered.
+    fn by_whom(&self) -> BTreeMap<(String, String), usize> {
+        let mut counts = BTreeMap::new();
+        for said in &self.all {
+            if let Said::Answer { endpoint, cluster, pod, .. } = said {
+                let cluster = cluster.clone().unwrap_or_else(|| "outside".to_owned());
+                let pod = pod.clone().unwrap_or_else(|| endpoint.to_string());
+                *counts.entry((cluster, pod)).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// The latencies of answers, sorted.
+    fn latencies(&self) -> Vec<u64> {
+        let answered = self.all.iter().filter_map(|said| match said {
+            Said::Answer { took, .. } => Some(*took),
+            Said::Failed { .. } | Said::Refused(_) | Said::Done => None,
+        });
+        let mut sorted: Vec<u64> = answered.collect();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    fn text(&self) -> String {
+        let (failed, latencies) = (self.failed(), self.latencies());
+        let mut text = format!("\n{} calls, {} answered, {failed} failed", self.all.len(), latencies.len());
+        if let (Some(middle), Some(worst)) = (quantile(&latencies, 50), latencies.last()) {
+            text.push_str(&format!("; p50 {}, slowest {}", milliseconds(middle), milliseconds(*worst)));
+        }
+        text.push('\n');
+        let rows: Vec<Vec<String>> = self
+            .by_whom()
+            .into_iter()
+            .map(|((cluster, pod), count)| vec![cluster, pod, count.to_string()])
+            .collect();
+        if !rows.is_empty() {
+            text.push_str(&output::table(&["CLUSTER", "POD", "ANSWERS"], &rows));
+        }
+        text
+    }
+
+    fn value(&self) -> serde_json::Value {
+        let latencies = self.latencies();
+        let by = self.by_whom();
+        let by: Vec<_> = by
+            .into_iter()
+            .map(|((cluster, pod), answers)| json!({"cluster": cluster, "pod": pod, "answers": answers}))
+            .collect();
+        json!({
+            "calls": self.all.len(), "answered": latencies.len(), "failed": self.failed(),
+            "latencyMicroseconds": {
+                "p50": quantile(&latencies, 50), "p99": quantile(&latencies, 99), "max": latencies.last(),
+            },
+            "by": by,
+            "said": self.all,
+        })
+    }
+}
+
+fn quantile(sorted: &[u64], percent: usize) -> Option<u64> {
+    sorted.get((sorted.len() * percent / 100).min(sorted.len().checked_sub(1)?)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_hosts_with_ports_and_paths() {
+        for (target, want) in [
+            ("serve.default.svc", ("serve.default.svc", None, "/")),
+            ("127.33.128.7:8080", ("127.33.128.7", Some(8080), "/")),
+            ("http://serve/healthz", ("serve", None, "/healthz")),
+            ("serve:80/a?b=c", ("serve", Some(80), "/a?b=c")),
+        ] {
+            let (host, port, path) = parts(target).unwrap();
+            assert_eq!((host.as_str(), port, path.as_str()), want, "{target}");
+        }
+        for target in ["", ":80", "serve:http", "serve:70000", "/path", "two words"] {
+            assert!(parts(target).is_err(), "{target}");
+        }
+    }
+
+    #[test]
+    fn a_summary_says_who_answered_how_fast_and_what_failed() {
+        let mut tally = Tally::default();
+        for (cluster, pod, took) in
+            [("member1", "serve-a", 900), ("member2", "serve-b", 2100), ("member1", "serve-a", 1250)]
+        {
+            tally.count(Said::Answer {
+                took,
+                text: "hello".to_owned(),
+                endpoint: "127.33.1.1:8080".parse().unwrap(),
+                cluster: Some(cluster.to_owned()),
+                pod: Some(pod.to_owned()),
+            });
+        }
+        tally.count(Said::Failed { took: 10, why: "refused".to_owned() });
+        let want = "\n4 calls, 3 answered, 1 failed; p50 1.2 ms, slowest 2.1 ms
+CLUSTER   POD       ANSWERS
+member1   serve-a   2
+member2   serve-b   1
+";
+        assert_eq!(tally.text(), want);
+        assert_eq!(told(&tally.all[0]), "member1/serve-a  0.9 ms  hello");
+        assert_eq!(tally.value()["by"][1], json!({"cluster": "member2", "pod": "serve-b", "answers": 1}));
+        assert_eq!(Tally::default().text(), "\n0 calls, 0 answered, 0 failed\n");
+    }
+}

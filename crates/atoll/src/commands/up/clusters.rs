@@ -1,0 +1,234 @@
+//! The clusters of a sandbox: started side by side, joined, ready.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::Context;
+use atoll_api::names::condition;
+use atoll_api::types::Cluster;
+use atoll_hub::join::{Place, Request};
+use atoll_hub::networks::{Networks, Range, Ranges};
+use atoll_hub::options::NAMESPACE;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use kubeapi::hosted::{self, HostError, Hosted};
+use kubeapi::server::ServeError;
+use sandbox::block::Block;
+use sandbox::member::Member;
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+
+use super::kubeconfig;
+use super::members::Members;
+use super::state::{self, Dir, State};
+use crate::commands::apply::Apply;
+use crate::commands::hub::embedded;
+use crate::failure::Failure;
+
+/// The first block that is tried: low ones are used by others, such as the machine's own resolver.
+const FIRST: u8 = 32;
+const LAST: u8 = 254;
+/// The context, and the directory, of the hub.
+pub(crate) const HUB: &str = "hub";
+/// How many join at once.
+const AT_ONCE: usize = 4;
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A hub's API and its members.
+pub(crate) struct Clusters {
+    hub: Hosted,
+    members: Members,
+}
+
+impl Clusters {
+    /// Starts what the state says, and as many members more as there are to be.
+    pub(crate) async fn start(
+        dir: &Dir,
+        known: Option<State>,
+        count: usize,
+        runtime: &Runtime,
+        say: &dyn Fn(&str),
+    ) -> anyhow::Result<Self> {
+        let mut blocks = Blocks::new(known.as_ref());
+        let (hub, mut state) = match known {
+            Some(state) => (start_hub(dir, Block(state.hub), runtime).await?, state),
+            None => {
+                let (hub, block) = loop {
+                    let block = blocks.next()?;
+                    match start_hub(dir, block, runtime).await {
+                        Err(error) if is_taken(&error) => {}
+                        other => break (other?, block),
+                    }
+                };
+                let state = State::new(block);
+                dir.save(&state)?;
+                (hub, state)
+            }
+        };
+        say(&format!("hub      {}", hub.url));
+        for number in state.members.len() + 1..=count {
+            // Written down before it is made, so that the next start finds what a crash left.
+            state.members.push(state::Member { name: format!("member{number}"), block: blocks.next()?.0 });
+        }
+        dir.save(&state)?;
+        let members = Members::new(dir, &state.members, runtime.handle());
+        members.start_all().await?;
+        for member in members.all().await {
+            say(&format!("{:<8} {}", member.name(), member.url()));
+        }
+        let started = members.all().await;
+        let mut files = vec![(HUB.to_owned(), hub.kubeconfig.as_path())];
+        files.extend(started.iter().map(|member| (member.name().to_owned(), member.kubeconfig())));
+        kubeconfig::write(&dir.path("kubeconfig"), &files)?;
+        Ok(Self { hub, members })
+    }
+
+    pub(crate) fn hub_client(&self) -> kube::Client {
+        embedded::client(&self.hub)
+    }
+
+    pub(crate) fn hub_url(&self) -> &str {
+        &self.hub.url
+    }
+
+    pub(crate) fn members(&self) -> Members {
+        self.members.clone()
+    }
+
+    /// Makes members of the clusters that are none yet.
+    pub(crate) async fn join(&self, say: &dyn Fn(&str)) -> anyhow::Result<()> {
+        let joined: BTreeSet<String> =
+            match Api::<Cluster>::all(self.hub_client()).list(&ListParams::default()).await {
+                Ok(list) => list.items.iter().map(ResourceExt::name_any).collect(),
+                // The hub is just making the CRDs.
+                Err(kube::Error::Api(status)) if status.code == 404 => BTreeSet::new(),
+                Err(error) => return Err(error).context("cannot list the members"),
+            };
+        let members = self.members.all().await;
+        let mut new = members.iter().filter(|member| !joined.contains(member.name()));
+        // The first alone: it gives the clusterset its name. Their networks can't overlap, so the others need no order.
+        if joined.is_empty()
+            && let Some(first) = new.next()
+        {
+            self.join_one(first).await?;
+        }
+        let mut joining = stream::iter(new.map(|member| self.join_one(member))).buffer_unordered(AT_ONCE);
+        while joining.try_next().await?.is_some() {}
+        drop(joining);
+        say("joined");
+        Ok(())
+    }
+
+    async fn join_one(&self, member: &Member) -> anyhow::Result<()> {
+        let block = member.block();
+        let range = |(address, bits): (Ipv4Addr, u8)| -> anyhow::Result<Range> {
+            let text = format!("{address}/{bits}");
+            text.parse().map_err(|error| anyhow::anyhow!("{text}: {error}"))
+        };
+        let ranges = |cidr| anyhow::Ok(Ranges([range(cidr)?].into_iter().collect()));
+        let request = Request {
+            name: member.name().to_owned(),
+            namespace: NAMESPACE.to_owned(),
+            clusterset: None,
+            declared: Networks { pods: ranges(block.pod_cidr())?, services: ranges(block.service_cidr())? },
+            // Loopback addresses pass from here, and from here only because they are declared.
+            endpoints: ranges(block.pod_cidr())?,
+            allow_overlap: false,
+            api_endpoint: None,
+            place: Place { zones: vec![member.name().to_owned()], ..Place::default() },
+        };
+        let config = atoll_hub::connect::config(Some(member.kubeconfig()), None).await?;
+        let joining = atoll_hub::join::join(self.hub_client(), config, &request, std::future::pending());
+        Box::pin(joining).await.map_err(|error| Failure::join(member.name(), &error))?;
+        Ok(())
+    }
+
+    /// Waits until every member is ready.
+    pub(crate) async fn ready(&self, within: Duration) -> anyhow::Result<()> {
+        let deadline = Instant::now() + within;
+        let api = Api::<Cluster>::all(self.hub_client());
+        let members = self.members.all().await;
+        loop {
+            let listed = api.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+            let ready = |name: &str| {
+                let conditions = listed.iter().find(|cluster| cluster.name_any() == name)?.status.as_ref()?;
+                let ready =
+                    conditions.conditions.iter().find(|one| one.type_ == condition::cluster::READY)?;
+                Some(ready.status == "True")
+            };
+            let waiting: Vec<&str> =
+                members.iter().map(|member| member.name()).filter(|name| ready(name) != Some(true)).collect();
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                let what = format!("{} did not become ready in {} s", waiting.join(", "), within.as_secs());
+                return Err(Failure::plain(&what, "`atoll clusters -o wide` and the log say why").into());
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Exports the service of the walkthrough from the first member.
+    pub(crate) async fn apply_example(&self, say: &dyn Fn(&str)) -> anyhow::Result<()> {
+        const FILE: &str = "examples/serve.yaml";
+        const CONTENT: &str = include_str!("../../../../../examples/serve.yaml");
+        let members = self.members.all().await;
+        let Some(first) = members.first() else { return Ok(()) };
+        let config = atoll_hub::connect::config(Some(first.kubeconfig()), None).await?;
+        Box::pin(Apply::example(config, FILE, CONTENT, say)).await
+    }
+
+    /// Ends pods as a node that is shut down does, and closes the stores.
+    pub(crate) async fn stop(self) {
+        self.members.stop_all().await;
+    }
+}
+
+async fn start_hub(dir: &Dir, block: Block, runtime: &Runtime) -> anyhow::Result<Hosted> {
+    let (data_dir, address) = (dir.path(HUB), SocketAddr::V4(block.api()));
+    let started = runtime.spawn(async move {
+        let place = hosted::Place { data_dir: &data_dir, address, names: &[] };
+        Hosted::start(&place, kubeapi::Options::default()).await
+    });
+    Ok(started.await.context("the hub's API broke off while it started")??)
+}
+
+fn is_taken(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<HostError>() {
+        Some(HostError::Serve(ServeError::Listen { source, .. })) => {
+            source.kind() == std::io::ErrorKind::AddrInUse
+        }
+        _ => false,
+    }
+}
+
+/// Blocks that nobody uses, as far as one can see.
+struct Blocks {
+    used: BTreeSet<u8>,
+    next: u8,
+}
+
+impl Blocks {
+    fn new(known: Option<&State>) -> Self {
+        let used = known.into_iter().flat_map(|state| {
+            std::iter::once(state.hub).chain(state.members.iter().map(|member| member.block))
+        });
+        Self { used: used.collect(), next: FIRST }
+    }
+
+    /// Another one; whether it is really free shows when its API's socket is bound.
+    fn next(&mut self) -> anyhow::Result<Block> {
+        while self.next < LAST {
+            let block = Block(self.next);
+            self.next += 1;
+            if !self.used.contains(&block.0) && std::net::TcpListener::bind(block.api()).is_ok() {
+                return Ok(block);
+            }
+        }
+        let hint = "stop another sandbox with `atoll down --dir DIR`";
+        Err(Failure::plain("all blocks of loopback addresses are taken", hint).into())
+    }
+}

@@ -1,0 +1,278 @@
+//! The way into a running sandbox for other commands: a socket in its directory, one question per connection, lines of JSON.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::ListParams;
+use sandbox::member::Member;
+use sandbox::programs::http;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::Instant;
+
+use super::members::Members;
+use super::state::Dir;
+use crate::failure::Failure;
+
+/// The socket's name in the directory.
+const SOCKET: &str = "control.sock";
+/// How long one answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a client may take to ask.
+const LISTENING: Duration = Duration::from_secs(5);
+
+/// What a client asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Ask {
+    /// Call an address from a member, again and again.
+    Call(Call),
+    /// Stop a member, as if its machines were switched off.
+    Stop(String),
+    /// Start it again.
+    Start(String),
+}
+
+/// What to call, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Call {
+    /// The member.
+    pub(crate) from: String,
+    /// The namespace whose names are short.
+    pub(crate) namespace: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) protocol: Protocol,
+    /// The path of HTTP, or what is sent over TCP and UDP.
+    pub(crate) payload: String,
+    pub(crate) duration: Duration,
+    pub(crate) interval: Duration,
+}
+
+/// How to call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Protocol {
+    /// One GET on a connection of its own.
+    Http,
+    /// A line there, a line back.
+    Tcp,
+    /// A datagram there, a datagram back.
+    Udp,
+}
+
+/// What is said in return, a line each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Said {
+    /// Somebody answered.
+    Answer {
+        /// In microseconds.
+        took: u64,
+        text: String,
+        /// Who: the member and the pod behind the endpoint, as far as they are known.
+        endpoint: SocketAddr,
+        cluster: Option<String>,
+        pod: Option<String>,
+    },
+    /// Nobody did.
+    Failed {
+        /// In microseconds.
+        took: u64,
+        why: String,
+    },
+    /// It can't be asked like this.
+    Refused(String),
+    /// A member was stopped or started.
+    Done,
+}
+
+/// A path to the socket that is short enough for one: through the open directory, however long its name is.
+fn socket_path(dir: &Path) -> io::Result<(std::fs::File, PathBuf)> {
+    let opened = std::fs::File::open(dir)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd())).join(SOCKET);
+    Ok((opened, path))
+}
+
+/// Opens the socket; one that a crash left behind makes room.
+pub(crate) fn listen(dir: &Dir) -> io::Result<UnixListener> {
+    match std::fs::remove_file(dir.path(SOCKET)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // The directory is its owner's alone, and so is the socket.
+    let (_opened, path) = socket_path(&dir.0)?;
+    UnixListener::bind(path)
+}
+
+/// Asks a running sandbox; what it says in return can be read line by line.
+pub(crate) async fn ask(dir: &Dir, ask: &Ask) -> anyhow::Result<BufReader<UnixStream>> {
+    let connect = async {
+        let (_opened, path) = socket_path(&dir.0)?;
+        let mut stream = UnixStream::connect(path).await?;
+        let mut line = serde_json::to_vec(ask)?;
+        line.push(b'\n');
+        stream.write_all(&line).await?;
+        Ok::<_, io::Error>(BufReader::new(stream))
+    };
+    connect.await.map_err(|error| {
+        let what = format!("no sandbox runs in {}", dir.0.display());
+        Failure::directory(&what, &format!("{error}; `atoll up` starts one")).into()
+    })
+}
+
+/// Answers until it is dropped.
+pub(crate) async fn serve(listener: UnixListener, members: Members) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let members = members.clone();
+                // It ends by itself when the client goes or the duration is over.
+                tokio::spawn(async move {
+                    if let Err(error) = converse(stream, &members).await {
+                        tracing::debug!(%error, "a client of the control socket has gone");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept on the control socket");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn converse(stream: UnixStream, members: &Members) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut line = String::new();
+    let mut read = BufReader::new(read);
+    tokio::time::timeout(LISTENING, read.read_line(&mut line)).await??;
+    let said = match serde_json::from_str(&line) {
+        Ok(Ask::Call(call)) => match members.get(&call.from).await {
+            Ok(from) => return call_on(&from, members, &call, &mut write).await,
+            Err(error) => Err(error),
+        },
+        Ok(Ask::Stop(name)) => members.stop(&name).await,
+        Ok(Ask::Start(name)) => members.start(&name).await,
+        Err(error) => Err(anyhow::anyhow!("not understood: {error}; is it another version of atoll?")),
+    };
+    let said = said.map_or_else(|error| Said::Refused(error.to_string()), |()| Said::Done);
+    say(&mut write, &said).await
+}
+
+/// Calls until the time is over.
+async fn call_on(
+    from: &Member,
+    members: &Members,
+    ask: &Call,
+    write: &mut (impl AsyncWriteExt + Unpin),
+) -> io::Result<()> {
+    let dialer = from.dialer().from_pod(&ask.namespace, None);
+    let mut whose = Whose { members, known: HashMap::new() };
+    let start = Instant::now();
+    loop {
+        let begun = Instant::now();
+        let answered = call(&dialer, ask).await;
+        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let said = match answered {
+            Ok((endpoint, text)) => {
+                let (cluster, pod) = whose.is(endpoint.ip()).await;
+                Said::Answer { took, text, endpoint, cluster, pod }
+            }
+            Err(why) => Said::Failed { took, why },
+        };
+        say(write, &said).await?;
+        if start.elapsed() + ask.interval > ask.duration {
+            return Ok(());
+        }
+        tokio::time::sleep(ask.interval).await;
+    }
+}
+
+async fn say(write: &mut (impl AsyncWriteExt + Unpin), said: &Said) -> io::Result<()> {
+    let mut line = serde_json::to_vec(said)?;
+    line.push(b'\n');
+    write.write_all(&line).await
+}
+
+/// Calls once: who answered, and what they said.
+async fn call(dialer: &sandbox::network::Dialer, ask: &Call) -> Result<(SocketAddr, String), String> {
+    match ask.protocol {
+        Protocol::Http => {
+            let asked = http::get(dialer, &ask.host, ask.port, &ask.payload, PATIENCE).await;
+            let answer = asked.map_err(|error| error.to_string())?;
+            let text = String::from_utf8_lossy(&answer.body).trim_end().to_owned();
+            let status = answer.status;
+            let text = if (200..300).contains(&status) { text } else { format!("HTTP {status}: {text}") };
+            Ok((answer.endpoint, text))
+        }
+        Protocol::Tcp => {
+            let reached = dialer.connect_tcp(&ask.host, ask.port).await.map_err(|error| error.to_string())?;
+            let endpoint = reached.endpoint;
+            let exchange = async {
+                let mut stream = BufReader::new(reached.stream);
+                stream.write_all(format!("{}\n", ask.payload).as_bytes()).await?;
+                let mut line = String::new();
+                stream.read_line(&mut line).await?;
+                Ok::<_, io::Error>(line.trim_end().to_owned())
+            };
+            let said = tokio::time::timeout(PATIENCE, exchange).await;
+            let said = said.map_err(|_| format!("{endpoint} took the connection and said nothing"))?;
+            Ok((endpoint, said.map_err(|error| format!("{endpoint} broke off: {error}"))?))
+        }
+        Protocol::Udp => {
+            let connected = dialer.connect_udp(&ask.host, ask.port).await;
+            let (socket, endpoint) = connected.map_err(|error| error.to_string())?;
+            let exchange = async {
+                socket.send(ask.payload.as_bytes()).await?;
+                let mut answer = vec![0; 64 * 1024];
+                let length = socket.recv(&mut answer).await?;
+                answer.truncate(length);
+                Ok::<_, io::Error>(String::from_utf8_lossy(&answer).trim_end().to_owned())
+            };
+            let said = tokio::time::timeout(PATIENCE, exchange).await;
+            let said = said.map_err(|_| format!("no datagram came back from {endpoint}"))?;
+            Ok((endpoint, said.map_err(|error| format!("cannot reach {endpoint}: {error}"))?))
+        }
+    }
+}
+
+/// Which pod of which member has an address; asked once each.
+struct Whose<'a> {
+    members: &'a Members,
+    known: HashMap<IpAddr, (Option<String>, Option<String>)>,
+}
+
+impl Whose<'_> {
+    async fn is(&mut self, address: IpAddr) -> (Option<String>, Option<String>) {
+        if let Some(known) = self.known.get(&address) {
+            return known.clone();
+        }
+        let member = self.members.at(address).await;
+        let pod = match &member {
+            None => None,
+            Some(member) => {
+                let pods = Api::<Pod>::all(member.client());
+                let listed =
+                    pods.list(&ListParams::default().fields(&format!("status.podIP={address}"))).await;
+                // The one that still runs: an address may have had an owner before.
+                let pods = listed.map(|list| list.items).unwrap_or_default();
+                let live = pods.iter().find(|pod| {
+                    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+                    !matches!(phase, Some("Succeeded" | "Failed"))
+                });
+                live.and_then(|pod| pod.metadata.name.clone())
+            }
+        };
+        let found = (member.map(|member| member.name().to_owned()), pod);
+        self.known.insert(address, found.clone());
+        found
+    }
+}

@@ -1,0 +1,192 @@
+//! One member: its API, its controllers, its node, its DNS.
+
+use crate::block::Block;
+use crate::controllers;
+use crate::network::{Dialer, Network, Resolve};
+use crate::node::{Node, NodeError, NodeOptions, Runtime};
+use dns::{Lookup, Name, Settings};
+use dns_server::{Listening, Names};
+use futures_util::future::BoxFuture;
+use kube::Client;
+use kubeapi::hosted::{HostError, Hosted, Place};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::task::JoinSet;
+
+/// DNS's own port, where binding it is allowed.
+const DNS_PORT: u16 = 53;
+/// How long an answer of DNS may be kept, in seconds.
+const TTL: u32 = 5;
+
+/// What a member is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its name.
+    pub name: String,
+    /// Where it keeps what it remembers.
+    pub data_dir: PathBuf,
+    /// Its addresses.
+    pub block: Block,
+    /// The sockets of all members of this process.
+    pub network: Network,
+}
+
+/// Why a member does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    /// Its API does not.
+    #[error("cannot start `{name}`: {source}")]
+    Host {
+        /// The member.
+        name: String,
+        /// What is wrong.
+        source: HostError,
+    },
+    /// Its node does not.
+    #[error("cannot start `{name}`: {source}")]
+    Node {
+        /// The member.
+        name: String,
+        /// What is wrong.
+        source: NodeError,
+    },
+    /// Its DNS does not.
+    #[error("cannot start `{name}`: {source}")]
+    Dns {
+        /// The member.
+        name: String,
+        /// What is wrong.
+        source: dns_server::ServerError,
+    },
+}
+
+/// A member that runs. It ends with this value.
+pub struct Member {
+    options: Options,
+    dialer: Dialer,
+    dns: SocketAddr,
+    hosted: Hosted,
+    /// Ended in this order: pods while their API still answers.
+    running: Mutex<Option<(Node, JoinSet<()>)>>,
+}
+
+impl Member {
+    /// Starts everything on the runtime that this is called on.
+    ///
+    /// # Errors
+    /// The directory or an address is taken, or the directory can't be used.
+    pub async fn start(options: Options) -> Result<Self, MemberError> {
+        let name = || options.name.clone();
+        let (block, runtime) = (options.block, Runtime::new());
+        let (network, bits) = block.service_cidr();
+        let pods: Arc<dyn kubeapi::pods::Pods> = Arc::clone(&runtime) as _;
+        let api =
+            kubeapi::Options::default().pods(pods).service_network(network, bits).loopback_endpoints(true);
+        let place = Place { data_dir: &options.data_dir, address: SocketAddr::V4(block.api()), names: &[] };
+        let hosted =
+            Hosted::start(&place, api).await.map_err(|source| MemberError::Host { name: name(), source })?;
+        let client = Client::new(hosted.api.admin(), "default");
+        let mut tasks = JoinSet::new();
+        let (names, dns) = serve_dns(&options, client.clone(), &mut tasks)
+            .map_err(|source| MemberError::Dns { name: name(), source })?;
+        tasks.spawn(crate::tokens::run(client.clone()));
+        tasks.spawn(controllers::run(client.clone(), std::future::pending()));
+        let node = NodeOptions {
+            resolver: Arc::new(Resolver(names)),
+            network: options.network.clone(),
+            ..NodeOptions::new(name(), block, client, runtime)
+        };
+        let node = Node::start(node).await.map_err(|source| MemberError::Node { name: name(), source })?;
+        let dialer = node.dialer("default");
+        Ok(Self { options, dialer, dns, hosted, running: Mutex::new(Some((node, tasks))) })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    /// Its addresses.
+    pub fn block(&self) -> Block {
+        self.options.block
+    }
+
+    /// Its API, for who may do everything.
+    pub fn client(&self) -> Client {
+        Client::new(self.hosted.api.admin(), "default")
+    }
+
+    /// How its API is reached from outside.
+    pub fn url(&self) -> &str {
+        &self.hosted.url
+    }
+
+    /// Its administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.hosted.kubeconfig
+    }
+
+    /// Where its DNS answers.
+    pub fn dns(&self) -> SocketAddr {
+        self.dns
+    }
+
+    /// Reaches others as a pod of this member would.
+    pub fn dialer(&self) -> Dialer {
+        self.dialer.clone()
+    }
+
+    /// Ends its pods and waits until they have: sockets are free, processes gone.
+    pub async fn stop(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((node, mut tasks)) = running {
+            node.stop().await;
+            tasks.shutdown().await;
+        }
+    }
+}
+
+/// Answers `clusterset.local` and `cluster.local` at the member's DNS address.
+fn serve_dns(
+    options: &Options,
+    client: Client,
+    tasks: &mut JoinSet<()>,
+) -> Result<(Names, SocketAddr), dns_server::ServerError> {
+    let at = |port| SocketAddr::from((options.block.dns(), port));
+    let cluster = Name::parse("cluster.local").unwrap_or_default();
+    let mut serving = dns_server::Options {
+        cluster_zone: Some(Settings::cluster(cluster, TTL)),
+        listen: vec![at(DNS_PORT)],
+        sockets: 1,
+        cluster: Name::parse(&options.name).ok(),
+        ..dns_server::Options::default()
+    };
+    let listening = Listening::bind(&serving).or_else(|refused| {
+        serving.listen = vec![at(DNS_PORT + crate::network::OFFSET)];
+        // Of two reasons, the first is the one that a user understands.
+        Listening::bind(&serving).map_err(|_| refused)
+    })?;
+    let address = serving.listen[0];
+    let names = Names::new(&serving);
+    let answered = names.clone();
+    tasks.spawn(async move {
+        if let Err(error) = dns_server::serve_with(serving, listening, client, answered).await {
+            tracing::error!(%error, "DNS has ended");
+        }
+    });
+    Ok((names, address))
+}
+
+/// The member's DNS, asked without a socket.
+struct Resolver(Names);
+
+impl Resolve for Resolver {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Vec<IpAddr>> {
+        let found = match Name::parse(name).map(|name| self.0.lookup(&name)) {
+            Ok(Lookup::Addresses(found)) => found,
+            Ok(Lookup::NoSuchName(_) | Lookup::NotOurs | Lookup::NotSynced) | Err(_) => Vec::new(),
+        };
+        Box::pin(std::future::ready(found))
+    }
+}
