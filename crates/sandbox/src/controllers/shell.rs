@@ -106,7 +106,7 @@ impl<C: Fn() -> Timestamp> Work<C> {
         match outcome.failure {
             None => self.queue.done(key),
             Some(failure) => {
-                if failure.is_conflict() {
+                if failure.is_race() {
                     debug!(?key, %failure, "a controller tries again");
                 } else {
                     warn!(?key, %failure, "a controller tries again");

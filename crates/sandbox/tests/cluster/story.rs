@@ -17,7 +17,7 @@ fn template(app: &str, command: &[&str]) -> Value {
         "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}})
 }
 
-fn service(name: &str, spec: Value) -> Value {
+fn service(name: &str, spec: &Value) -> Value {
     json!({"metadata": {"name": name, "labels": {"tier": "front"}}, "spec": spec})
 }
 
@@ -87,7 +87,7 @@ async fn come(objects: &Objects) {
         ("nobody", json!({"selector": {"app": "nobody"}, "ports": [{"port": 80}]})),
         ("db", json!({"clusterIP": "None", "selector": {"app": "db"}, "ports": [{"port": 5432}]})),
     ] {
-        objects.create("v1", "Service", service(name, spec)).await;
+        objects.create("v1", "Service", service(name, &spec)).await;
     }
     let annotated = json!({"name": "web", "annotations": {"team": "front"}});
     objects.create("apps/v1", "Deployment", json!({"metadata": annotated, "spec": web})).await;
