@@ -83,6 +83,9 @@ impl<C: Fn() -> Timestamp> Work<C> {
                 },
                 () = timer => self.queue.wake(Instant::now()),
             }
+            if self.running.is_empty() {
+                self.cache.calm();
+            }
             if self.cache.is_whole() {
                 self.start();
             }
@@ -103,7 +106,7 @@ impl<C: Fn() -> Timestamp> Work<C> {
         match outcome.failure {
             None => self.queue.done(key),
             Some(failure) => {
-                if failure.is_conflict() {
+                if failure.is_race() {
                     debug!(?key, %failure, "a controller tries again");
                 } else {
                     warn!(?key, %failure, "a controller tries again");

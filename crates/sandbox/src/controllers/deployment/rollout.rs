@@ -85,7 +85,7 @@ fn available(set: &ReplicaSet) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn set(name: &str, (size, available): (i64, i64)) -> ReplicaSet {
         ReplicaSet::read(&json!({
@@ -101,7 +101,7 @@ mod tests {
         let four =
             json!({"replicas": 4, "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}});
         // The new set and the old one, each with its size and how many are available; then the old one's size.
-        let cases: [(&str, &Value, (i64, i64), (i64, i64), i64); 7] = [
+        let cases = [
             ("none of the new ones is available yet", &ten, (3, 0), (10, 10), 8),
             ("none of the new ones ever will be", &ten, (5, 0), (8, 8), 8),
             ("neither will they, and an old one breaks", &ten, (5, 0), (8, 7), 8),

@@ -34,9 +34,9 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Did somebody else write first?
-    pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Refused(error) if matches!(&**error, Error::Api(status) if status.code == 409))
+    /// Did somebody else write or delete it first? Then a watch is about to say so.
+    pub(super) fn is_race(&self) -> bool {
+        matches!(self, Self::Refused(error) if matches!(&**error, Error::Api(status) if matches!(status.code, 404 | 409)))
     }
 }
 
