@@ -108,8 +108,12 @@ async fn an_unknown_image_is_explained() {
         if about == 1 { Ok(()) } else { Err(format!("{about} events")) }
     })
     .await;
-    member.pods().delete("db", &DeleteParams::default()).await.unwrap();
-    member.gone("db").await;
+    let spec = json!({"containers": [{"name": "main", "image": "nginx"}]});
+    member.pod("db", spec, is_ready).await;
+    let stuck = json!({"containers": [{"name": "main", "image": "mysql"}]});
+    member.pod("stuck", stuck, waits("ErrImagePull")).await;
+    member.pods().delete("stuck", &DeleteParams::default()).await.unwrap();
+    member.gone("stuck").await;
 }
 
 #[tokio::test]
@@ -318,6 +322,21 @@ async fn commands_in_pods_do_what_the_suites_need() {
         ("false || env | cat && true".to_owned(), "COLOUR=blue\nHOSTNAME=tools\n".to_owned(), 0),
     ] {
         assert_eq!(shell(&member, "tools", &line).await, (want, Exit::Code(code)), "{line}");
+    }
+    let server = format!("Server:\t\t{0}\nAddress:\t{0}#53\n\n", member.block.dns());
+    let long = "web.shop.svc.clusterset.local";
+    for (line, want, code) in [
+        (
+            "nslookup web",
+            format!("{server}Name:\tweb.default.svc.cluster.local\nAddress: 127.99.128.7\n\n"),
+            0,
+        ),
+        (&format!("nslookup -type=SRV {long}."), format!("{server}{long}\tservice = 0 50 42 {long}.\n\n"), 0),
+        ("nslookup -type=A nobody.", format!("{server}** server can't find nobody: NXDOMAIN\n\n"), 1),
+        (&format!("dig +short {long}"), "127.99.128.8\n".to_owned(), 0),
+        ("dig +short web", String::new(), 0),
+    ] {
+        assert_eq!(shell(&member, "tools", line).await, (want, Exit::Code(code)), "{line}");
     }
     let (said, code) = shell(&member, "tools", "make coffee").await;
     assert_eq!(code, Exit::Code(127));
