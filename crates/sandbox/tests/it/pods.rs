@@ -2,9 +2,11 @@
 
 use crate::member::{Member, address, container, is_ready, phase, restarts, uid, until};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
 use kube::Api;
 use kube::api::DeleteParams;
+use kube::runtime::watcher::{self, watcher};
 use kubeapi::pods::{AttachAsk, ExecAsk, Exit, LogAsk, Output, PodError, PodRef, Pods, Session};
 use sandbox::programs::http;
 use serde_json::json;
@@ -90,6 +92,28 @@ async fn pods_have_addresses_of_their_own() {
     addresses.sort();
     addresses.dedup();
     assert_eq!(addresses.len(), 3, "{addresses:?}");
+}
+
+#[tokio::test]
+async fn a_pod_that_starts_is_written_twice() {
+    let member = Member::start().await;
+    let mut seen = std::pin::pin!(watcher(member.pods(), watcher::Config::default()));
+    let spec = json!({"containers": [{"name": "main", "image": "jeremyot/serve"}]});
+    let ready = member.pod("serve", spec, is_ready);
+    let mut states = Vec::new();
+    let mut ready = std::pin::pin!(ready);
+    let mut waiting = true;
+    while states.last().is_none_or(|pod| !is_ready(pod)) {
+        tokio::select! {
+            _ = &mut ready, if waiting => waiting = false,
+            Some(event) = seen.next() => {
+                if let watcher::Event::Apply(pod) | watcher::Event::InitApply(pod) = event.unwrap() {
+                    states.push(pod);
+                }
+            }
+        }
+    }
+    assert!(states.len() <= 3, "made, placed, ready: {states:#?}");
 }
 
 #[tokio::test]
