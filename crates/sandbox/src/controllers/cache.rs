@@ -75,6 +75,21 @@ impl Cache {
             && self.accounts.listed()
     }
 
+    /// No request is under way: what is gone needs not be remembered.
+    pub(crate) fn calm(&mut self) {
+        self.deployments.calm();
+        self.sets.calm();
+        self.stateful.calm();
+        self.revisions.calm();
+        self.jobs.calm();
+        self.pods.calm();
+        self.services.calm();
+        self.slices.calm();
+        self.nodes.calm();
+        self.namespaces.calm();
+        self.accounts.calm();
+    }
+
     /// Takes news; answers with what has to be looked at.
     pub(crate) fn hear(&mut self, kind: Kind, news: &News) -> Keys {
         let mut keys = Keys::new();

@@ -99,3 +99,64 @@ pub(crate) fn deletion_cost(pod: &Value) -> i64 {
     let said = pod["metadata"]["annotations"][DELETION_COST].as_str();
     said.and_then(|cost| cost.parse().ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(name: &str, node: &str, phase: &str, ready: Option<&str>, extra: &Value) -> Pod {
+        let conditions =
+            ready.map(|since| json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]));
+        let mut pod = json!({
+            "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"nodeName": node}, "status": {"phase": phase, "conditions": conditions},
+        });
+        for (field, value) in extra.as_object().into_iter().flatten() {
+            pod["metadata"][field] = value.clone();
+        }
+        Pod::read(&pod)
+    }
+
+    #[test]
+    fn what_serves_least_goes_first() {
+        let (early, late) = (Some("2026-01-01T00:00:00Z"), Some("2026-01-02T00:00:00Z"));
+        let cheap = json!({"annotations": {DELETION_COST: "-1"}});
+        let young = json!({"creationTimestamp": "2026-01-03T00:00:00Z"});
+        let sorted = [
+            pod("nowhere", "", "Pending", None, &json!({})),
+            pod("pending", "a", "Pending", None, &json!({})),
+            pod("unready", "a", "Running", None, &json!({})),
+            pod("cheap", "b", "Running", early, &cheap),
+            pod("crowded", "a", "Running", early, &json!({})),
+            pod("late", "b", "Running", late, &json!({})),
+            pod("young", "b", "Running", early, &young),
+            pod("old", "b", "Running", early, &json!({})),
+        ];
+        // Node a is the fuller one.
+        let more = [pod("x", "a", "Running", None, &json!({})), pod("y", "a", "Running", None, &json!({}))];
+        let mixed: Vec<&Pod> = sorted.iter().rev().chain(&more).collect();
+        let order: Vec<&str> = least_missed(&mixed).iter().map(|pod| pod.meta.name.as_str()).collect();
+        let want: Vec<&str> = ["nowhere", "pending", "y", "x"]
+            .into_iter()
+            .chain(sorted[2..].iter().map(|pod| pod.meta.name.as_str()))
+            .collect();
+        assert_eq!(order, want);
+    }
+
+    #[test]
+    fn what_goes_now_counts_no_more() {
+        let pods: Vec<Pod> = ["a", "b", "c"]
+            .map(|name| pod(name, "here", "Running", Some("2026-01-01T00:00:00Z"), &json!({})))
+            .into();
+        let set =
+            ReplicaSet::read(&json!({"metadata": {"name": "web", "generation": 2}, "spec": {"replicas": 1}}));
+        let plan = plan(&set, &pods.iter().collect::<Vec<_>>(), Timestamp::UNIX_EPOCH);
+        let [Action::Delete(..), Action::Delete(..), Action::Patch { body, .. }] = plan.actions.as_slice()
+        else {
+            panic!("{:?}", plan.actions);
+        };
+        let status = &body["status"];
+        assert_eq!((&status["availableReplicas"], &status["terminatingReplicas"]), (&1.into(), &2.into()));
+    }
+}

@@ -83,6 +83,9 @@ impl<C: Fn() -> Timestamp> Work<C> {
                 },
                 () = timer => self.queue.wake(Instant::now()),
             }
+            if self.running.is_empty() {
+                self.cache.calm();
+            }
             if self.cache.is_whole() {
                 self.start();
             }

@@ -41,7 +41,7 @@ impl Template {
         for byte in self.0.bytes().chain(extra.bytes()) {
             hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
         }
-        let letter = |digit: u8| char::from(LETTERS[usize::from(digit - b'0') % LETTERS.len()]);
+        let letter = |digit: u8| char::from(LETTERS[usize::from(digit) % LETTERS.len()]);
         hash.to_string().bytes().map(letter).collect()
     }
 

@@ -214,7 +214,10 @@ fn what_a_watch_tells_late_does_not_come_back() {
         "spec": {"selector": {"app": "shop"}, "clusterIP": "10.0.0.1", "ports": [{"port": 80}]}});
     cache.hear(Kind::Service, &News::Seen(service));
     assert!(cache.hear(Kind::Pod, &News::Seen(new.clone())).is_empty(), "it is gone");
-    assert!(cache.hear(Kind::Pod, &News::Gone(new)).is_empty());
+    assert!(cache.hear(Kind::Pod, &News::Gone(new.clone())).is_empty());
+    // And the other way round: the answer to a request comes after all was over.
+    assert!(cache.hear(Kind::Pod, &News::Seen(new)).is_empty(), "it is still gone");
+    cache.calm();
     // What another list does not show is gone, too.
     let other = json!({"metadata": {"name": "other", "namespace": HERE, "uid": "o", "resourceVersion": "99", "labels": {"app": "shop"}}});
     assert_eq!(cache.hear(Kind::Pod, &News::Seen(other)).len(), 1);

@@ -23,9 +23,15 @@ pub(crate) const EXIT: &str = "test/exit";
 pub(crate) const NODE: &str = "here";
 pub(crate) const ZONE: &str = "attic";
 
+/// How often it is looked whether something is so, every few milliseconds.
+const LOOKS: usize = 12_000;
+
+/// The objects of a cluster, in its default namespace.
+pub(crate) struct Objects(pub(crate) Client);
+
 /// A cluster.
 pub(crate) struct Cluster {
-    pub(crate) client: Client,
+    objects: Objects,
     pub(crate) counts: Arc<Mutex<Counts>>,
     _server: Server,
     _tasks: JoinSet<()>,
@@ -60,20 +66,37 @@ impl Cluster {
             sandbox::controllers::run_with_clock(client.clone(), move || clock.now(), std::future::pending());
         tasks.spawn(controllers);
         tasks.spawn(kubelet(client.clone(), clock, Arc::clone(&counts)));
-        let cluster = Self { client, counts, _server: server, _tasks: tasks };
+        let cluster = Self { objects: Objects(client), counts, _server: server, _tasks: tasks };
         let zone = json!({"topology.kubernetes.io/zone": ZONE});
         cluster.create("v1", "Node", json!({"metadata": {"name": NODE, "labels": zone}})).await;
         cluster
     }
 
+    /// Counts pods from now on.
+    pub(crate) fn count(&self) {
+        let mut counts = self.counts.lock().unwrap();
+        counts.most = 0;
+        counts.fewest = usize::MAX;
+    }
+}
+
+impl std::ops::Deref for Cluster {
+    type Target = Objects;
+
+    fn deref(&self) -> &Objects {
+        &self.objects
+    }
+}
+
+impl Objects {
     pub(crate) fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = kube::core::GroupVersionKind::gvk(group, version, kind);
         let resource = ApiResource::from_gvk(&gvk);
         if matches!(kind, "Node" | "Namespace") {
-            return Api::all_with(self.client.clone(), &resource);
+            return Api::all_with(self.0.clone(), &resource);
         }
-        Api::default_namespaced_with(self.client.clone(), &resource)
+        Api::default_namespaced_with(self.0.clone(), &resource)
     }
 
     pub(crate) async fn create(&self, api_version: &str, kind: &str, mut object: Value) -> Value {
@@ -115,7 +138,7 @@ impl Cluster {
         is: impl Fn(&Value) -> bool,
     ) -> Value {
         let mut last = Value::Null;
-        for _ in 0..2000 {
+        for _ in 0..LOOKS {
             last = self.get(api_version, kind, name).await;
             if is(&last) {
                 return last;
@@ -132,7 +155,7 @@ impl Cluster {
         are: impl Fn(&[Value]) -> bool,
     ) -> Vec<Value> {
         let mut last = Vec::new();
-        for _ in 0..2000 {
+        for _ in 0..LOOKS {
             last = self.list(api_version, kind).await;
             if are(&last) {
                 return last;
@@ -140,13 +163,6 @@ impl Cluster {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         panic!("{kind} never were as they should be; last seen: {}", Value::from(last));
-    }
-
-    /// Counts pods from now on.
-    pub(crate) fn count(&self) {
-        let mut counts = self.counts.lock().unwrap();
-        counts.most = 0;
-        counts.fewest = usize::MAX;
     }
 }
 

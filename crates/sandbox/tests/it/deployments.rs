@@ -229,3 +229,26 @@ async fn a_new_pod_counts_only_after_a_while() {
     assert_eq!(waiting["status"]["availableReplicas"], Value::Null);
     cluster.until(DEPLOYMENT, rolled_out).await;
 }
+
+/// Answers and watches overtake each other only when there are threads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_rollouts_at_once_come_to_rest() {
+    let cluster = Cluster::start().await;
+    for number in 0..6 {
+        let mut deployment = web(3, &json!({}));
+        deployment["metadata"]["name"] = format!("web-{number}").into();
+        deployment["spec"]["selector"]["matchLabels"]["number"] = number.to_string().into();
+        deployment["spec"]["template"]["metadata"]["labels"]["number"] = number.to_string().into();
+        cluster.create("apps/v1", "Deployment", deployment).await;
+    }
+    for version in 2..5 {
+        for number in 0..6 {
+            cluster
+                .patch("apps/v1", "Deployment", &format!("web-{number}"), image(&format!("web:{version}")))
+                .await;
+        }
+    }
+    let at_rest = |found: &Value| rolled_out(found) && found["status"]["terminatingReplicas"] == 0;
+    cluster.until_all(("apps/v1", "Deployment"), |all| all.iter().all(at_rest)).await;
+    cluster.until_all(("v1", "Pod"), |all| all.len() == 18).await;
+}

@@ -5,7 +5,7 @@ use crate::controllers::facts::{
     Deployment, Job, Meta, Node, Pod, ReplicaSet, Revision, Service, Slice, StatefulSet,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 /// A value that is kept of an object.
@@ -46,6 +46,8 @@ pub(super) struct Table<T> {
     facts: BTreeMap<Name, Entry<T>>,
     /// What was deleted by us, by uid: a watch that is behind must not bring it back.
     removed: BTreeMap<String, u64>,
+    /// What a watch said is gone, by uid: the answer to a request may be behind.
+    gone: BTreeSet<String>,
     /// How many lists were begun.
     round: u64,
     listed: bool,
@@ -59,7 +61,13 @@ struct Entry<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { facts: BTreeMap::new(), removed: BTreeMap::new(), round: 0, listed: false }
+        Self {
+            facts: BTreeMap::new(),
+            removed: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            round: 0,
+            listed: false,
+        }
     }
 }
 
@@ -84,6 +92,11 @@ impl<T: Fact> Table<T> {
         rest.take_while(move |((of, _), _)| *of == namespace).map(|(_, entry)| &entry.fact)
     }
 
+    /// No answer is awaited any more.
+    pub(super) fn calm(&mut self) {
+        self.gone.clear();
+    }
+
     /// Takes news; answers with the facts that are new and those that are no more.
     pub(super) fn hear(&mut self, news: &News) -> Vec<T> {
         match news {
@@ -95,7 +108,9 @@ impl<T: Fact> Table<T> {
             News::Gone(object) => {
                 let meta = Meta::read(object);
                 self.removed.remove(&meta.uid);
-                self.remove(&meta).into_iter().collect()
+                let gone = self.remove(&meta).into_iter().collect();
+                self.gone.insert(meta.uid);
+                gone
             }
             News::Deleted(object) => {
                 let meta = Meta::read(object);
@@ -111,7 +126,7 @@ impl<T: Fact> Table<T> {
 
     fn put(&mut self, fact: T) -> Vec<T> {
         let meta = fact.meta();
-        if self.removed.contains_key(&meta.uid) {
+        if self.removed.contains_key(&meta.uid) || self.gone.contains(&meta.uid) {
             return Vec::new();
         }
         let name = (meta.namespace.clone(), meta.name.clone());
@@ -137,6 +152,8 @@ impl<T: Fact> Table<T> {
         let round = self.round;
         self.removed.retain(|_, since| *since >= round);
         let gone = self.facts.extract_if(.., |_, entry| entry.round < round);
-        gone.map(|(_, entry)| entry.fact).collect()
+        let gone: Vec<T> = gone.map(|(_, entry)| entry.fact).collect();
+        self.gone.extend(gone.iter().map(|fact| fact.meta().uid.clone()));
+        gone
     }
 }

@@ -81,3 +81,43 @@ fn shrink(sets: &Sets<'_>, new: &ReplicaSet, bounds: &Bounds) -> Sizes {
 fn available(set: &ReplicaSet) -> i64 {
     set.count("availableReplicas").min(set.replicas)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn set(name: &str, (size, available): (i64, i64)) -> ReplicaSet {
+        ReplicaSet::read(&json!({
+            "metadata": {"name": name, "uid": name}, "spec": {"replicas": size},
+            "status": {"availableReplicas": available},
+        }))
+    }
+
+    #[test]
+    fn old_pods_go_only_when_enough_others_are_available() {
+        let ten =
+            json!({"replicas": 10, "strategy": {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}});
+        let four =
+            json!({"replicas": 4, "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}});
+        // The new set and the old one, each with its size and how many are available; then the old one's size.
+        let cases: [(&str, &Value, (i64, i64), (i64, i64), i64); 7] = [
+            ("none of the new ones is available yet", &ten, (3, 0), (10, 10), 8),
+            ("none of the new ones ever will be", &ten, (5, 0), (8, 8), 8),
+            ("neither will they, and an old one breaks", &ten, (5, 0), (8, 7), 8),
+            ("all new ones are available", &ten, (5, 5), (8, 8), 3),
+            ("a sick old one goes first", &ten, (5, 5), (8, 6), 3),
+            ("a status still counts old ones that were given up", &ten, (5, 5), (8, 10), 3),
+            ("a status still counts new ones that were given up", &four, (2, 6), (3, 7), 1),
+        ];
+        for (what, spec, new, old, want) in cases {
+            let new = set("new", new);
+            let old = set("old", old);
+            let deployment = Deployment::read(&json!({"spec": spec}));
+            let bounds = Bounds::of(&deployment);
+            let sets = Sets { new: Some(&new), old: vec![&old] };
+            let size = shrink(&sets, &new, &bounds).get("old").copied().unwrap_or(old.replicas);
+            assert_eq!(size, want, "{what}");
+        }
+    }
+}

@@ -116,6 +116,7 @@ fn pod(set: &StatefulSet, revisions: &Revisions<'_>, ordinal: i64) -> Value {
     labels["apps.kubernetes.io/pod-index"] = ordinal.to_string().into();
     pod["spec"]["hostname"] = name.as_str().into();
     pod["spec"]["subdomain"] = set.service.as_str().into();
+    pod["metadata"]["generateName"] = format!("{}-", set.meta.name).into();
     pod["metadata"]["name"] = name.into();
     pod
 }
