@@ -17,3 +17,7 @@ pub mod secret;
 /// The owner of our fields in server-side apply, in the hub and in members. The API server reads it; so does whoever
 /// asks `kubectl get --show-managed-fields`.
 pub const FIELD_MANAGER: &str = "atoll";
+
+/// The owner of fields that a person applies with `atoll apply`. Not the same as ours: what a person leaves out of a file
+/// must not take away what the hub wrote.
+pub const CLI_FIELD_MANAGER: &str = "atoll-apply";

@@ -18,6 +18,8 @@ use crate::commands;
   atoll clusters                                 who is a member, and how it is
   atoll unjoin paris
   atoll dns setup                                lead this cluster's CoreDNS to `atoll dns`
+  atoll get -C member1 serviceexports -A         objects of any cluster, where there is no kubectl
+  atoll apply -f examples/serve.yaml
   atoll crds | kubectl apply --server-side -f -
 
 Exit codes: 0 done, 1 failed, 2 asked wrongly."
@@ -37,6 +39,12 @@ pub(crate) enum Command {
     Unjoin(commands::unjoin::Unjoin),
     /// Show the members.
     Clusters(commands::clusters::Clusters),
+    /// Show objects of any kind.
+    Get(commands::get::Get),
+    /// Make objects as files have them.
+    Apply(commands::apply::Apply),
+    /// Take objects away.
+    Delete(commands::delete::Delete),
     /// Measure a clusterset.
     Bench(commands::bench::Bench),
     /// Answer clusterset.local names in the cluster that this runs in.

@@ -1,10 +1,13 @@
 //! One file per command: its flags, and what it does with them.
 
+pub(crate) mod apply;
 pub(crate) mod bench;
 pub(crate) mod clusters;
 pub(crate) mod completion;
 pub(crate) mod crds;
+pub(crate) mod delete;
 pub(crate) mod dns;
+pub(crate) mod get;
 pub(crate) mod hub;
 pub(crate) mod join;
 pub(crate) mod unjoin;
@@ -18,6 +21,9 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Join(join) => Box::pin(join.run()).await,
         Command::Unjoin(unjoin) => unjoin.run().await,
         Command::Clusters(clusters) => clusters.run().await,
+        Command::Get(get) => Box::pin(get.run()).await,
+        Command::Apply(apply) => Box::pin(apply.run()).await,
+        Command::Delete(delete) => Box::pin(delete.run()).await,
         Command::Bench(bench) => bench.run().await,
         Command::Dns(dns) => dns.run().await,
         Command::Crds(crds) => crds.run(),

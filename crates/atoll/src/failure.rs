@@ -68,6 +68,80 @@ impl Failure {
         Self { what: what.to_owned(), why: None, hint: Some(hint.to_owned()), usage: true }
     }
 
+    /// An API refused something, or did not answer.
+    pub(crate) fn request(what: &str, error: &kube::Error) -> Self {
+        let hint = match error {
+            kube::Error::Api(_) => None,
+            _ => {
+                Some("check --kubeconfig and --context, and that the API can be reached from here".to_owned())
+            }
+        };
+        Self { what: what.to_owned(), why: Some(connect::why(error)), hint, usage: false }
+    }
+
+    /// The same, with something to do about it.
+    pub(crate) fn with_hint(self, hint: &str) -> Self {
+        Self { hint: Some(hint.to_owned()), ..self }
+    }
+
+    /// A file with objects that can't be used.
+    pub(crate) fn manifest(place: &str, why: &str) -> Self {
+        let hint = "objects are written as YAML or JSON, with apiVersion, kind and metadata.name".to_owned();
+        Self {
+            what: format!("cannot read {place}"),
+            why: Some(why.trim_end().replace('\n', "\n       ")),
+            hint: Some(hint),
+            usage: true,
+        }
+    }
+
+    /// A word that no resource goes by.
+    pub(crate) fn no_such_kind(word: &str) -> Self {
+        let hint = "names are as in kubectl: pods, svc, deployments.apps; `atoll get crds` shows which kinds were added";
+        Self::usage(&format!("this cluster has nothing called `{word}`"), hint)
+    }
+
+    /// An object of a kind that is not served.
+    pub(crate) fn unknown_kind(place: &str, version: &str, kind: &str) -> Self {
+        Self {
+            what: format!("this cluster knows no {kind} of {version} ({place})"),
+            why: None,
+            hint: Some(
+                "apply its CustomResourceDefinition first; `atoll crds` prints those of atoll".to_owned(),
+            ),
+            usage: false,
+        }
+    }
+
+    /// An object that should have gone.
+    pub(crate) fn still_there(name: &str, after: std::time::Duration) -> Self {
+        Self {
+            what: format!("{name} is still there after {} s", after.as_secs_f64()),
+            why: Some("something has to be done before it can go".to_owned()),
+            hint: Some("its metadata.finalizers say who has to do it; --wait=false does not wait".to_owned()),
+            usage: false,
+        }
+    }
+
+    pub(crate) fn no_sandbox_dir() -> Self {
+        let what = "it is not known where `atoll up` keeps its kubeconfig: there is no home directory";
+        Self::usage(what, "say it with --kubeconfig, or with the directory in ATOLL_UP_DIR")
+    }
+
+    pub(crate) fn no_sandbox(kubeconfig: &Path) -> Self {
+        Self {
+            what: format!("there is no {}", kubeconfig.display()),
+            why: Some("--cluster names a cluster of `atoll up`, and that was not started".to_owned()),
+            hint: Some("start it with `atoll up`, or name a --context instead".to_owned()),
+            usage: true,
+        }
+    }
+
+    pub(crate) fn no_such_cluster(name: &str, kubeconfig: &Path, known: &[&str]) -> Self {
+        let hint = format!("it has {}", known.join(", "));
+        Self::usage(&format!("there is no cluster `{name}` in {}", kubeconfig.display()), &hint)
+    }
+
     /// A file that was named cannot be read.
     pub(crate) fn unreadable(error: &anyhow::Error) -> Self {
         let hint = Some("name a kubeconfig that this user can read".to_owned());
@@ -163,6 +237,15 @@ impl Failure {
         let usage = matches!(error, HubError::BadLease(_) | HubError::NoIdentity);
         Self { what: error.to_string(), why, hint: error.hint(), usage }
     }
+}
+
+/// Ends a command in which several things may have failed: all but the last are told here.
+pub(crate) fn last_of(mut failures: Vec<Failure>) -> anyhow::Result<()> {
+    let Some(last) = failures.pop() else { return Ok(()) };
+    for failure in failures {
+        eprint!("{}", render(&failure.into()).0);
+    }
+    Err(last.into())
 }
 
 /// The text for stderr, and the exit code.

@@ -1,14 +1,16 @@
 //! `atoll`: flags, commands, printing. What the commands do is in the libraries.
 //!
 //! ```text
-//!   cli (flags) ─▶ commands/<one> ─▶ atoll_hub ─▶ data to stdout
+//!   cli (flags) ─▶ commands/<one> ─▶ atoll_hub, objects ─▶ data to stdout
 //!                        └─ failed ─▶ failure: what happened, why, what to do ─▶ stderr
 //! ```
 
 mod cli;
 mod commands;
+mod context;
 mod failure;
 mod logs;
+mod objects;
 mod output;
 mod patience;
 mod signals;

@@ -6,9 +6,15 @@ use serde::Serialize;
 
 /// Prints text as it is.
 pub(crate) fn text(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => Ok(other?),
+    is_read(text).map(|_| ())
+}
+
+/// Prints text as it is, and says whether somebody still reads.
+pub(crate) fn is_read(text: &str) -> anyhow::Result<bool> {
+    let mut out = std::io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        other => Ok(other.map(|()| true)?),
     }
 }
 
@@ -20,18 +26,27 @@ pub(crate) fn yaml(value: &impl Serialize) -> anyhow::Result<()> {
     text(&serde_saphyr::to_string(value)?)
 }
 
-/// Columns as kubectl has them: three spaces in between, none at the end.
+/// A table with a header, in columns as kubectl has them.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let header: Vec<String> = header.iter().map(|&title| title.to_owned()).collect();
-    let all: Vec<&Vec<String>> = std::iter::once(&header).chain(rows).collect();
-    let widths: Vec<usize> = (0..header.len())
-        .map(|column| {
-            all.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-        })
-        .collect();
+    let all: Vec<Vec<String>> = std::iter::once(header).chain(rows.iter().cloned()).collect();
+    columns(&all, &mut Vec::new())
+}
+
+/// Columns as kubectl has them: three spaces in between, none at the end. They are as wide as `widths` at least, and that
+/// grows with them, so that later rows can stand below.
+pub(crate) fn columns(rows: &[Vec<String>], widths: &mut Vec<usize>) -> String {
+    /// With the space behind it no column is narrower than six.
+    const NARROWEST: usize = 3;
+    for row in rows {
+        widths.resize(widths.len().max(row.len()), NARROWEST);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
     let mut out = String::new();
-    for row in all {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+    for row in rows {
+        let cells = row.iter().zip(widths.iter()).map(|(cell, width)| format!("{cell:width$}"));
         out.push_str(cells.collect::<Vec<_>>().join("   ").trim_end());
         out.push('\n');
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
 mod backup;
+mod objects;
 
 use std::process::Command;
 
@@ -40,6 +41,9 @@ fn help_has_examples_for_every_command() {
         "join",
         "unjoin",
         "clusters",
+        "get",
+        "apply",
+        "delete",
         "bench",
         "dns",
         "dns setup",

@@ -1,0 +1,193 @@
+//! `atoll apply`: makes a cluster's objects as files have them, by server-side apply.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use kube::Error;
+use serde_json::Value;
+
+use crate::context::ClusterApi;
+use crate::failure::{self, Failure};
+use crate::objects::catalog::{Catalog, Resource};
+use crate::objects::manifests::{self, Manifest};
+use crate::objects::rest::{Apply as How, Rest, subject};
+use crate::objects::text;
+use crate::output;
+
+/// How long a kind may take to be served after its definition was applied.
+const NEW_KIND_WITHIN: Duration = Duration::from_secs(10);
+
+/// Make objects as files have them: what is missing is created, what differs is changed, the rest is left alone.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  atoll apply -C member1 -f examples/serve.yaml
+  atoll apply -f folder --dry-run
+  atoll crds | atoll apply -f -")]
+pub(crate) struct Apply {
+    /// A file, a folder of .yaml, .yml and .json files, or - for stdin.
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterApi,
+    /// Let the server check and answer, and change nothing.
+    #[arg(long, value_name = "server", num_args = 0..=1, require_equals = true, default_missing_value = "server", value_parser = ["server"])]
+    dry_run: Option<String>,
+    /// Take over fields that somebody else set to another value.
+    #[arg(long)]
+    force_conflicts: bool,
+}
+
+/// What applying an object came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Created,
+    Configured,
+    Unchanged,
+}
+
+impl Outcome {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Configured => "configured",
+            Self::Unchanged => "unchanged",
+        }
+    }
+
+    fn of(before: Option<Value>, after: Value) -> Self {
+        let shown = |mut object: Value| {
+            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("managedFields");
+                metadata.remove("resourceVersion");
+            }
+            object
+        };
+        match before.map(shown) {
+            None => Self::Created,
+            Some(before) if before == shown(after) => Self::Unchanged,
+            Some(_) => Self::Configured,
+        }
+    }
+}
+
+impl Apply {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let manifests = manifests::read(&self.files)?;
+        let rest = Rest::new(self.cluster.config().await?)?;
+        let mut kinds = Kinds::ask(rest.clone()).await?;
+        let remark = if self.dry_run.is_some() { " (server dry run)" } else { "" };
+        let mut failures = Vec::new();
+        for manifest in &manifests {
+            match self.one(&rest, &mut kinds, manifest).await {
+                Ok((resource, outcome)) => {
+                    let name = subject(&resource, text(&manifest.object, "/metadata/name"));
+                    output::text(&format!("{name} {}{remark}\n", outcome.word()))?;
+                }
+                Err(failure) => failures.push(failure),
+            }
+        }
+        failure::last_of(failures)
+    }
+
+    async fn one(
+        &self,
+        rest: &Rest,
+        kinds: &mut Kinds,
+        manifest: &Manifest,
+    ) -> Result<(Resource, Outcome), Failure> {
+        let resource = kinds.of(manifest).await?;
+        let (namespace, name) = (
+            place(&resource, manifest, self.cluster.namespace.as_deref(), rest)?,
+            text(&manifest.object, "/metadata/name"),
+        );
+        let path = resource.object(&namespace, name);
+        let how = How { force: self.force_conflicts, dry_run: self.dry_run.is_some() };
+        let what = format!("cannot apply {} ({})", subject(&resource, name), manifest.place);
+        let before = rest.find(&path).await.map_err(|error| Failure::request(&what, &error))?;
+        let mut object = manifest.object.clone();
+        if resource.namespaced {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        let after = rest.apply(&path, &object, how).await.map_err(|error| refused(&what, &error))?;
+        if resource.kind == "CustomResourceDefinition" && !how.dry_run {
+            kinds.growing = true;
+        }
+        Ok((resource, Outcome::of(before, after)))
+    }
+}
+
+fn refused(what: &str, error: &Error) -> Failure {
+    let failure = Failure::request(what, error);
+    match error {
+        Error::Api(status) if status.code == 409 && status.reason == "Conflict" => {
+            failure.with_hint("--force-conflicts takes these fields over")
+        }
+        _ => failure,
+    }
+}
+
+/// The namespace that an object goes into.
+pub(crate) fn place(
+    resource: &Resource,
+    manifest: &Manifest,
+    asked: Option<&str>,
+    rest: &Rest,
+) -> Result<String, Failure> {
+    let own = text(&manifest.object, "/metadata/namespace");
+    match asked {
+        _ if !resource.namespaced || own.is_empty() => Ok(rest.namespace.clone()),
+        Some(asked) if asked != own => {
+            let what = format!("{} is for the namespace `{own}`, and not for `{asked}`", manifest.place);
+            Err(Failure::usage(&what, "leave out --namespace, or metadata.namespace in the file"))
+        }
+        _ => Ok(own.to_owned()),
+    }
+}
+
+/// The kinds of a cluster; new ones come while definitions are applied.
+pub(crate) struct Kinds {
+    rest: Rest,
+    catalog: Catalog,
+    /// A definition was applied: what is not served yet may be soon.
+    pub(crate) growing: bool,
+}
+
+impl Kinds {
+    pub(crate) async fn ask(rest: Rest) -> Result<Self, Failure> {
+        let catalog =
+            rest.catalog().await.map_err(|error| Failure::request("cannot ask what there is", &error))?;
+        Ok(Self { rest, catalog, growing: false })
+    }
+
+    /// The resource of an object.
+    pub(crate) async fn of(&mut self, manifest: &Manifest) -> Result<Resource, Failure> {
+        let (version, kind) = (text(&manifest.object, "/apiVersion"), text(&manifest.object, "/kind"));
+        let give_up = tokio::time::Instant::now() + NEW_KIND_WITHIN;
+        loop {
+            if let Some(resource) = self.catalog.of_kind(version, kind) {
+                return Ok(resource.clone());
+            }
+            if !self.growing || tokio::time::Instant::now() > give_up {
+                return Err(Failure::unknown_kind(&manifest.place.to_string(), version, kind));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let catalog = self.rest.catalog().await;
+            self.catalog = catalog.map_err(|error| Failure::request("cannot ask what there is", &error))?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_object_is_unchanged_when_only_its_owners_differ() {
+        let object = |revision: &str, value: i32| json!({"metadata": {"name": "a", "resourceVersion": revision, "managedFields": [revision]}, "data": value});
+        assert_eq!(Outcome::of(None, object("1", 1)), Outcome::Created);
+        assert_eq!(Outcome::of(Some(object("1", 1)), object("2", 1)), Outcome::Unchanged);
+        assert_eq!(Outcome::of(Some(object("1", 1)), object("1", 2)), Outcome::Configured);
+    }
+}
