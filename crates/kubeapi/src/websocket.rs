@@ -282,6 +282,18 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_is_handed_on_while_it_comes() {
+        let (mut decoder, mut buffer) = (Decoder::default(), BytesMut::new());
+        buffer.extend_from_slice(&[0x82, 0xff, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // a terabyte, they say
+        for first in [true, false, false] {
+            buffer.extend_from_slice(&[7; 1000]);
+            let want = Event::Data { bytes: vec![7; 1000].into(), first, last: false };
+            assert_eq!(decoder.next(&mut buffer), Ok(Some(want)));
+            assert!(buffer.is_empty());
+        }
+    }
+
+    #[test]
     fn what_no_client_may_send_is_refused() {
         let mask = [9, 9, 9, 9];
         let begun = masked(2, false, mask, b"x");

@@ -151,9 +151,9 @@ impl Node {
         Arc::clone(&self.shared.runtime) as Arc<dyn kubeapi::pods::Pods>
     }
 
-    /// Reaches others as a pod in `namespace` of this member would.
+    /// Reaches others as a pod in `namespace` on the node's own network would.
     pub fn dialer(&self, namespace: &str) -> Dialer {
-        self.shared.dialer.from_pod(namespace, None)
+        self.shared.dialer.from_pod(namespace, Some(*self.shared.block.api().ip()))
     }
 
     /// Where tools of this machine reach the member's Services.

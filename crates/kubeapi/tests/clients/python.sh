@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The Python `kubernetes` package, in a virtual environment under target/. Wants KUBECONFIG, NAME and TARGET (target/).
+# The Python `kubernetes` package, in a virtual environment under target/. Runs the script that is
+# named, python_client.py otherwise. Wants KUBECONFIG, NAME and TARGET (target/).
 set -euo pipefail
 cd "$(dirname "$0")"
 venv=$TARGET/python-client
@@ -12,4 +13,4 @@ venv=$TARGET/python-client
     "$venv/bin/pip" install --quiet --disable-pip-version-check kubernetes==36.0.3
   fi
 ) 9>"$TARGET/python-client.lock"
-exec "$venv/bin/python" python_client.py
+exec "$venv/bin/python" "${1:-python_client.py}"

@@ -29,11 +29,12 @@ pub(crate) async fn kubectl() -> PathBuf {
 }
 
 /// Runs a script with a way into the server, and a name of its own.
-async fn script(api: &Target, name: &str) {
+pub(crate) async fn script(api: &Target, name: &str, arguments: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let mut command = tokio::process::Command::new(folder.join(name));
     command
+        .args(arguments)
         .env("KUBECONFIG", &api.way.kubeconfig)
         .env("KUBECTL", kubectl().await)
         .env("NAME", api.label())
@@ -53,13 +54,13 @@ async fn script(api: &Target, name: &str) {
 }
 
 async fn kubectl_does_everything(api: Target) {
-    script(&api, "kubectl.sh").await;
+    script(&api, "kubectl.sh", &[]).await;
 }
 
 async fn python_lists_watches_and_patches(api: Target) {
-    script(&api, "python.sh").await;
+    script(&api, "python.sh", &[]).await;
 }
 
 async fn go_informs_and_elects(api: Target) {
-    script(&api, "go.sh").await;
+    script(&api, "go.sh", &[]).await;
 }

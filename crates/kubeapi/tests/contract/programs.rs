@@ -10,7 +10,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 /// What the program `big` writes, and how often.
 pub(crate) const BIG: usize = 5 * 1024 * 1024;
 
-/// A signal of its own for every pod: followed logs go on when it is given, `forever` gives it when it ends.
+/// A signal of its own for every namespace: followed logs go on when it is given; they and `forever` give it when their
+/// client is gone.
 pub(crate) fn signal(namespace: &str) -> Arc<Notify> {
     static SIGNALS: LazyLock<Mutex<BTreeMap<String, Arc<Notify>>>> = LazyLock::new(Mutex::default);
     let mut signals = SIGNALS.lock().expect("nobody panics with it");
@@ -40,8 +41,12 @@ impl Pods for Programs {
                 let _ = lines.send(Bytes::from_static(line.as_bytes())).await;
             }
             if ask.follow {
-                go_on.notified().await;
-                let _ = lines.send(Bytes::from_static(b"later\n")).await;
+                tokio::select! {
+                    () = go_on.notified() => {
+                        let _ = lines.send(Bytes::from_static(b"later\n")).await;
+                    }
+                    () = lines.closed() => go_on.notify_one(),
+                }
             }
         });
         Ok(log)

@@ -1,4 +1,4 @@
-//! kubectl with pods that run: see [`crate::programs`] for what they do.
+//! kubectl and the Python package with pods that run: see [`crate::programs`] for what they do.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::clients::kubectl;
+use crate::clients::{kubectl, script};
 use crate::fixtures::core;
 use crate::programs::{BIG, pattern, signal};
 use crate::suite::cases;
@@ -22,6 +22,8 @@ cases! {
     kubectl_attaches,
     kubectl_runs_a_pod_and_takes_it_away,
     a_client_that_is_killed_ends_its_command,
+    a_client_that_is_killed_ends_its_log,
+    python_runs_commands,
     the_old_protocol_is_refused_with_a_hint,
 }
 
@@ -205,6 +207,20 @@ async fn a_client_that_is_killed_ends_its_command(api: Target) {
     assert_eq!(lines.next_line().await.expect("it can be read").as_deref(), Some("started"));
     child.kill().await.expect("it can be killed");
     tokio::time::timeout(PATIENCE, signal(&ns).notified()).await.expect("the command ends with its client");
+}
+
+async fn a_client_that_is_killed_ends_its_log(api: Target) {
+    let ns = running(&api).await;
+    let mut child = command(&api, &ns, &["logs", "-f", "p"]).await.spawn().expect("kubectl can be run");
+    let mut lines = BufReader::new(child.stdout.take().expect("it has an output")).lines();
+    assert_eq!(lines.next_line().await.expect("it can be read").as_deref(), Some("one"));
+    child.kill().await.expect("it can be killed");
+    tokio::time::timeout(PATIENCE, signal(&ns).notified()).await.expect("the log ends with its client");
+}
+
+async fn python_runs_commands(api: Target) {
+    running(&api).await;
+    script(&api, "python.sh", &["python_streams.py"]).await;
 }
 
 async fn the_old_protocol_is_refused_with_a_hint(api: Target) {

@@ -229,7 +229,11 @@ impl Lifecycle {
         let mut todo = Vec::new();
         match event {
             Event::Tick => {}
-            Event::Started(slot) => self.started(slot, now),
+            Event::Started(slot) => {
+                self.started(slot, now);
+                // It was deleted while it started.
+                todo.extend(self.ending.map(|_| Command::Stop(slot)));
+            }
             Event::CannotStart { slot, reason, message, again } => {
                 if let Some(one) = self.containers.get_mut(slot) {
                     one.starting = false;

@@ -145,6 +145,15 @@ fn a_deleted_pod_has_its_time_and_then_is_killed() {
 }
 
 #[test]
+fn a_pod_deleted_while_it_starts_is_asked_to_end_as_soon_as_it_runs() {
+    let mut pod = pod(Restart::Always, &[plan("web")]);
+    assert_eq!(pod.step(Event::Tick, at(0)), [Command::Start(0)]);
+    assert_eq!(pod.step(Event::Deleted { by: at(30) }, at(0)), []);
+    assert_eq!(pod.step(Event::Started(0), at(0)), [Command::Stop(0)]);
+    assert_eq!(pod.step(Event::Ended { slot: 0, code: 0 }, at(1)), [Command::Finish]);
+}
+
+#[test]
 fn what_cannot_start_waits_for_its_time_or_for_a_change() {
     let mut pod = pod(Restart::Always, &[plan("web")]);
     let cannot =

@@ -1,6 +1,6 @@
 //! Runs one pod: does what its [`Lifecycle`] says and writes what became of it.
 
-use super::lifecycle::{Command, Event, KILLED, Lifecycle, ProbeKind};
+use super::lifecycle::{Command, Event, KILLED, Lifecycle, ProbeKind, State};
 use super::probe::{Asker, Schedule};
 use super::runtime::{Inside, PodKey, Runs};
 use super::status::{Place, status};
@@ -179,7 +179,8 @@ impl Worker {
             tokio::select! {
                 Some(heard) = self.receiver.recv() => todo = self.heard(heard),
                 changed = self.pod.changed() => match changed {
-                    Ok(()) => todo = self.changed(),
+                    // It is looked at next.
+                    Ok(()) => {}
                     Err(_) => return,
                 },
                 () = due => todo = self.life.step(Event::Tick, Timestamp::now()),
@@ -202,15 +203,13 @@ impl Worker {
         if let Some(remark) = remark {
             self.warn("Unhealthy", &remark);
         }
-        self.life.step(event, Timestamp::now())
-    }
-
-    /// The object is another one. What could not be started may be now, if it is the pod's spec that changed.
-    fn changed(&mut self) -> Vec<Command> {
-        let generation = self.pod.borrow().metadata.generation;
-        let event = if self.generation == generation { Event::Tick } else { Event::Changed };
-        self.generation = generation;
-        self.life.step(event, Timestamp::now())
+        let todo = self.life.step(event, Timestamp::now());
+        if let Some(State::Waiting { message, .. }) =
+            self.life.containers().get(slot).map(|one| one.state.clone())
+        {
+            self.warn("BackOff", &message);
+        }
+        todo
     }
 
     /// A container has ended: nobody asks it any more.
@@ -222,8 +221,19 @@ impl Worker {
 
     /// What the newest state of the object asks for.
     fn noticed(&mut self) -> Vec<Command> {
-        let by = self.pod.borrow_and_update().metadata.deletion_timestamp.as_ref().map(|time| time.0);
-        by.map(|by| self.life.step(Event::Deleted { by }, Timestamp::now())).unwrap_or_default()
+        let (generation, by) = {
+            let pod = self.pod.borrow_and_update();
+            (pod.metadata.generation, pod.metadata.deletion_timestamp.as_ref().map(|time| time.0))
+        };
+        let mut todo = Vec::new();
+        if self.generation != generation {
+            self.generation = generation;
+            todo.extend(self.life.step(Event::Changed, Timestamp::now()));
+        }
+        if let Some(by) = by {
+            todo.extend(self.life.step(Event::Deleted { by }, Timestamp::now()));
+        }
+        todo
     }
 
     /// True when nothing is left to do.

@@ -145,5 +145,7 @@ async fn converse(stream: TcpStream, reply: Arc<impl Fn(&str, IpAddr) -> Reply>)
     };
     let service = hyper::service::service_fn(answer);
     // A client that breaks off has nobody to tell.
-    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    // One that has said all and listens (`nc`) is answered.
+    let mut server = hyper::server::conn::http1::Builder::new();
+    let _ = server.half_close(true).serve_connection(TokioIo::new(stream), service).await;
 }

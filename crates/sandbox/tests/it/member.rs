@@ -1,14 +1,15 @@
 //! A member for a test: an API in memory, a node on it, and ways to ask.
 
+use futures_util::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use kubeapi::store::Store;
 use sandbox::block::Block;
-use sandbox::network::Network;
+use sandbox::network::{Network, Resolve, ServiceRecord};
 use sandbox::node::{Node, NodeOptions, Runtime};
 use serde_json::{Value, json};
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,7 @@ impl Member {
         let mut options =
             NodeOptions::new(format!("m{}", block.0), block, client.clone(), Arc::clone(runtime));
         options.network = network.clone();
+        options.resolver = Arc::new(Names);
         options.backoff = Some(Duration::from_millis(50));
         Node::start(options).await.unwrap()
     }
@@ -142,6 +144,26 @@ impl Member {
                 "addressType": "IPv4", "endpoints": endpoints, "ports": ports,
             }))
             .await;
+    }
+}
+
+/// A DNS that knows two names.
+struct Names;
+
+impl Resolve for Names {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Vec<IpAddr>> {
+        let found = match name {
+            "web.default.svc.cluster.local" => vec![IpAddr::from([127, 99, 128, 7])],
+            "web.shop.svc.clusterset.local" => vec![IpAddr::from([127, 99, 128, 8])],
+            _ => Vec::new(),
+        };
+        Box::pin(std::future::ready(found))
+    }
+
+    fn services<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Vec<ServiceRecord>> {
+        let record = ServiceRecord { priority: 0, weight: 50, port: 42, target: name.to_owned() };
+        let known = name == "web.shop.svc.clusterset.local";
+        Box::pin(std::future::ready(if known { vec![record] } else { Vec::new() }))
     }
 }
 

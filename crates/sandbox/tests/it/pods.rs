@@ -2,9 +2,11 @@
 
 use crate::member::{Member, address, container, is_ready, phase, restarts, uid, until};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node};
 use kube::Api;
 use kube::api::DeleteParams;
+use kube::runtime::watcher::{self, watcher};
 use kubeapi::pods::{AttachAsk, ExecAsk, Exit, LogAsk, Output, PodError, PodRef, Pods, Session};
 use sandbox::programs::http;
 use serde_json::json;
@@ -93,6 +95,28 @@ async fn pods_have_addresses_of_their_own() {
 }
 
 #[tokio::test]
+async fn a_pod_that_starts_is_written_twice() {
+    let member = Member::start().await;
+    let mut seen = std::pin::pin!(watcher(member.pods(), watcher::Config::default()));
+    let spec = json!({"containers": [{"name": "main", "image": "jeremyot/serve"}]});
+    let ready = member.pod("serve", spec, is_ready);
+    let mut states = Vec::new();
+    let mut ready = std::pin::pin!(ready);
+    let mut waiting = true;
+    while states.last().is_none_or(|pod| !is_ready(pod)) {
+        tokio::select! {
+            _ = &mut ready, if waiting => waiting = false,
+            Some(event) = seen.next() => {
+                if let watcher::Event::Apply(pod) | watcher::Event::InitApply(pod) = event.unwrap() {
+                    states.push(pod);
+                }
+            }
+        }
+    }
+    assert!(states.len() <= 3, "made, placed, ready: {states:#?}");
+}
+
+#[tokio::test]
 async fn an_unknown_image_is_explained() {
     let member = Member::start().await;
     let spec = json!({"containers": [{"name": "main", "image": "postgres:17"}]});
@@ -108,8 +132,12 @@ async fn an_unknown_image_is_explained() {
         if about == 1 { Ok(()) } else { Err(format!("{about} events")) }
     })
     .await;
-    member.pods().delete("db", &DeleteParams::default()).await.unwrap();
-    member.gone("db").await;
+    let spec = json!({"containers": [{"name": "main", "image": "nginx"}]});
+    member.pod("db", spec, is_ready).await;
+    let stuck = json!({"containers": [{"name": "main", "image": "mysql"}]});
+    member.pod("stuck", stuck, waits("ErrImagePull")).await;
+    member.pods().delete("stuck", &DeleteParams::default()).await.unwrap();
+    member.gone("stuck").await;
 }
 
 #[tokio::test]
@@ -318,6 +346,21 @@ async fn commands_in_pods_do_what_the_suites_need() {
         ("false || env | cat && true".to_owned(), "COLOUR=blue\nHOSTNAME=tools\n".to_owned(), 0),
     ] {
         assert_eq!(shell(&member, "tools", &line).await, (want, Exit::Code(code)), "{line}");
+    }
+    let server = format!("Server:\t\t{0}\nAddress:\t{0}#53\n\n", member.block.dns());
+    let long = "web.shop.svc.clusterset.local";
+    for (line, want, code) in [
+        (
+            "nslookup web",
+            format!("{server}Name:\tweb.default.svc.cluster.local\nAddress: 127.99.128.7\n\n"),
+            0,
+        ),
+        (&format!("nslookup -type=SRV {long}."), format!("{server}{long}\tservice = 0 50 42 {long}.\n\n"), 0),
+        ("nslookup -type=A nobody.", format!("{server}** server can't find nobody: NXDOMAIN\n\n"), 1),
+        (&format!("dig +short {long}"), "127.99.128.8\n".to_owned(), 0),
+        ("dig +short web", String::new(), 0),
+    ] {
+        assert_eq!(shell(&member, "tools", line).await, (want, Exit::Code(code)), "{line}");
     }
     let (said, code) = shell(&member, "tools", "make coffee").await;
     assert_eq!(code, Exit::Code(127));

@@ -1,7 +1,10 @@
 //! Services lead to their endpoints, from pods and from this machine.
 
 use crate::member::{Member, address, is_ready, until};
-use kube::api::{Api, DeleteParams};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, ListParams};
 use sandbox::network::{Network, Protocol};
 use sandbox::programs::http;
 use serde_json::json;
@@ -63,6 +66,38 @@ async fn a_service_leads_to_its_endpoints_in_turn() {
 }
 
 #[tokio::test]
+async fn a_deployment_behind_a_service_answers_also_after_a_pod_is_gone() {
+    let member = Member::start().await;
+    let controllers = sandbox::controllers::run(member.client.clone(), std::future::pending());
+    let _controllers = tokio::spawn(controllers);
+    let pod = json!({
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "jeremyot/serve", "args": ["--message={{addr}}"]}]},
+    });
+    let _: Deployment = member
+        .apply(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": pod},
+        }))
+        .await;
+    let service: Service = member
+        .apply(json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
+        }))
+        .await;
+    let ip = service.spec.unwrap().cluster_ip.unwrap();
+    let first = until("somebody answers", async || ask(&member, &ip, 80).await).await;
+    let pods = member.pods().list(&ListParams::default()).await.unwrap();
+    member.pods().delete(&pods.items[0].name_any(), &DeleteParams::default()).await.unwrap();
+    until("another one answers", async || match ask(&member, &ip, 80).await? {
+        same if same == first => Err(same),
+        _ => Ok(()),
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn tools_of_this_machine_reach_a_service_over_tcp_and_udp() {
     let member = Member::start().await;
     let pod = serve(&member, "a").await;
@@ -73,6 +108,7 @@ async fn tools_of_this_machine_reach_a_service_over_tcp_and_udp() {
     assert_eq!(at.port(), 20_080, "the test's network refuses ports below 1024");
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+    stream.shutdown().await.unwrap();
     let mut said = String::new();
     stream.read_to_string(&mut said).await.unwrap();
     assert!(said.ends_with("\r\n\r\na\n"), "{said}");
@@ -89,8 +125,7 @@ async fn tools_of_this_machine_reach_a_service_over_tcp_and_udp() {
     let answer = member.node.dialer("default").exchange_udp(&ip, 5353, b"hello", PATIENCE).await.unwrap();
     assert_eq!(answer, b"a");
 
-    let services: Api<k8s_openapi::api::core::v1::Service> =
-        Api::namespaced(member.client.clone(), "default");
+    let services: Api<Service> = Api::namespaced(member.client.clone(), "default");
     services.delete("web", &DeleteParams::default()).await.unwrap();
     until("the socket is closed", async || match TcpStream::connect(format!("{ip}:20080")).await {
         Err(_) => Ok(()),

@@ -62,13 +62,23 @@ async fn rest(client: &mut DuplexStream) -> (Vec<u8>, Value) {
     }
 }
 
+/// The program hears that its client is gone, and the session is over, before long.
+async fn ends(program: Program, carried: JoinHandle<()>) {
+    let soon = Duration::from_secs(60);
+    tokio::time::timeout(soon, program.output.closed())
+        .await
+        .expect("the program hears that the client is gone");
+    tokio::time::timeout(soon, carried).await.expect("the session ends").unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn input_output_and_code_are_carried() {
     let (mut client, mut program, carried) = start(TERMS);
     client.write_all(&message(b"\0abc")).await.unwrap();
     client.write_all(&message(&[255, 0])).await.unwrap();
     assert_eq!(program.stdin.recv().await.unwrap(), "abc");
-    assert_eq!(program.stdin.recv().await, None, "the client said that there is no more");
+    let end = tokio::time::timeout(Duration::from_secs(60), program.stdin.recv()).await;
+    assert_eq!(end, Ok(None), "the client said that there is no more");
     program.output.send(Output::Stdout("hello".into())).await.unwrap();
     program.output.send(Output::Stderr("not asked for".into())).await.unwrap();
     drop(program.output);
@@ -121,10 +131,11 @@ async fn a_program_that_does_not_read_makes_the_client_wait_and_still_speaks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_goes_ends_the_session() {
-    let (client, program, carried) = start(TERMS);
+    let (mut client, program, carried) = start(TERMS);
+    // From here on there is nothing to send that could fail.
+    assert_eq!(frame(&mut client).await.0, 2);
     drop(client);
-    program.output.closed().await;
-    carried.await.unwrap();
+    ends(program, carried).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,8 +144,7 @@ async fn a_client_that_goes_behind_its_own_input_is_missed() {
     let piece = message(&[0; 100]);
     while tokio::time::timeout(Duration::from_millis(1), client.write_all(&piece)).await.is_ok() {}
     drop(client);
-    program.output.closed().await;
-    carried.await.unwrap();
+    ends(program, carried).await;
 }
 
 #[tokio::test(start_paused = true)]
