@@ -5,12 +5,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Context;
-use atoll_api::names::condition;
+use atoll_api::names::{condition, label};
 use atoll_api::types::Cluster;
 use atoll_hub::join::{Place, Request};
 use atoll_hub::networks::{Networks, Range, Ranges};
 use atoll_hub::options::NAMESPACE;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use kubeapi::hosted::{self, HostError, Hosted};
@@ -34,6 +35,8 @@ const LAST: u8 = 254;
 pub(crate) const HUB: &str = "hub";
 /// How many join at once.
 const AT_ONCE: usize = 4;
+/// How long the example may take to be reached from everywhere.
+const EXAMPLE_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A hub's API and its members.
@@ -178,7 +181,30 @@ impl Clusters {
         let members = self.members.all().await;
         let Some(first) = members.first() else { return Ok(()) };
         let config = atoll_hub::connect::config(Some(first.kubeconfig()), None).await?;
-        Box::pin(Apply::example(config, FILE, CONTENT, say)).await
+        Box::pin(Apply::example(config, FILE, CONTENT, say)).await?;
+        // Whoever is told that it is ready calls it next.
+        let deadline = Instant::now() + EXAMPLE_WITHIN;
+        for member in &members {
+            let slices = Api::<EndpointSlice>::namespaced(member.client(), "default");
+            let of_example = ListParams::default().labels(&format!("{}=serve", label::MCS_SERVICE_NAME));
+            let is_ready = |slice: &EndpointSlice| {
+                let mut endpoints = slice.endpoints.iter().flatten();
+                endpoints
+                    .any(|one| one.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(true))
+            };
+            while !slices.list(&of_example).await?.items.iter().any(is_ready) {
+                if Instant::now() > deadline {
+                    let what = format!("the example does not answer in {} yet", member.name());
+                    return Err(Failure::plain(
+                        &what,
+                        "`atoll get -C member1 pods,serviceexports` may say why",
+                    )
+                    .into());
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        }
+        Ok(())
     }
 
     /// Ends pods as a node that is shut down does, and closes the stores.
