@@ -134,10 +134,10 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
         Special::Pod => pod::prepare_create(object),
         Special::Definition => definition::prepare_create(object),
         Special::Service => object["status"] = json!({"loadBalancer": {}}),
+        Special::Job => workload::select_own_pods(object),
         Special::None
         | Special::ConfigMap
         | Special::Event
-        | Special::Job
         | Special::Policy
         | Special::Rbac
         | Special::Secret => {}

@@ -36,6 +36,37 @@ pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<F
     errors
 }
 
+/// A new Job selects its pods by its own uid, unless somebody wants to select by hand; its pods bear its name, too.
+pub(super) fn select_own_pods(object: &mut Value) {
+    if object["spec"]["manualSelector"] == true || !object["spec"]["template"].is_object() {
+        return;
+    }
+    const OWNER: &str = "batch.kubernetes.io/controller-uid";
+    let (name, uid) = (object["metadata"]["name"].clone(), object["metadata"]["uid"].clone());
+    let spec = &mut object["spec"];
+    spec["manualSelector"] = false.into();
+    let labels = &mut spec["template"]["metadata"]["labels"];
+    for (label, value) in [
+        ("job-name", &name),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        (OWNER, &uid),
+    ] {
+        if labels[label].is_null() {
+            labels[label] = value.clone();
+        }
+    }
+    let labels = labels.clone();
+    let selected = &mut spec["selector"]["matchLabels"];
+    if selected[OWNER].is_null() {
+        selected[OWNER] = uid;
+    }
+    let own = &mut object["metadata"]["labels"];
+    if own.as_object().is_none_or(Map::is_empty) {
+        *own = labels;
+    }
+}
+
 fn replicas(object: &Value, errors: &mut Vec<FieldError>) {
     if let Some(number) = object["spec"]["replicas"].as_i64().filter(|number| *number < 0) {
         errors.push(FieldError::invalid("spec.replicas", number, "must be greater than or equal to 0"));
@@ -95,5 +126,30 @@ fn pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 errors.push(FieldError::required(&at("image"), ""));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_job_selects_its_own_pods_unless_somebody_does_by_hand() {
+        let mut job = json!({"metadata": {"name": "sum", "uid": "u"}, "spec": {"template": {"spec": {}}}});
+        let mut by_hand = job.clone();
+        by_hand["spec"]["manualSelector"] = true.into();
+        select_own_pods(&mut job);
+        assert_eq!(
+            job["spec"]["selector"],
+            json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}})
+        );
+        let labels = json!({"job-name": "sum", "batch.kubernetes.io/job-name": "sum",
+            "controller-uid": "u", "batch.kubernetes.io/controller-uid": "u"});
+        assert_eq!(job["spec"]["template"]["metadata"]["labels"], labels);
+        assert_eq!(job["metadata"]["labels"], labels);
+        let before = by_hand.clone();
+        select_own_pods(&mut by_hand);
+        assert_eq!(by_hand, before);
     }
 }

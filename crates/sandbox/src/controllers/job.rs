@@ -144,17 +144,10 @@ fn not_before(pods: &[&Pod]) -> Option<Timestamp> {
     last.checked_add(SignedDuration::from_secs(doubled.min(LONGEST_DELAY))).ok()
 }
 
+/// The labels of a Job's pods are the API's gift to its template.
 fn pod(job: &Job) -> Value {
     let mut pod = job.template.pod(&owner("batch/v1", "Job", &job.meta), &job.meta.namespace);
     pod["metadata"]["generateName"] = format!("{}-", job.meta.name).into();
-    for (key, value) in [
-        ("batch.kubernetes.io/controller-uid", &job.meta.uid),
-        ("batch.kubernetes.io/job-name", &job.meta.name),
-        ("controller-uid", &job.meta.uid),
-        ("job-name", &job.meta.name),
-    ] {
-        pod["metadata"]["labels"][key] = value.as_str().into();
-    }
     pod
 }
 

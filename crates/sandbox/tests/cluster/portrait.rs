@@ -14,7 +14,7 @@ const KINDS: [(&str, &str); 7] = [
     ("v1", "Pod"),
 ];
 /// What a real API server or kubelet adds, or what says how often something was written.
-const LEFT_OUT: [&str; 9] = [
+const LEFT_OUT: [&str; 7] = [
     "managedFields",
     "resourceVersion",
     "generation",
@@ -23,11 +23,11 @@ const LEFT_OUT: [&str; 9] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     // For kube-proxy's statistics.
     "endpoints.kubernetes.io/last-change-trigger-time",
-    "controller-uid",
-    "batch.kubernetes.io/controller-uid",
 ];
 /// Fields that only say which one of many it is.
-const NAMELESS: [(&str, &str); 10] = [
+const NAMELESS: [(&str, &str); 12] = [
+    ("controller-uid", "UID"),
+    ("batch.kubernetes.io/controller-uid", "UID"),
     ("uid", "UID"),
     ("nodeName", "NODE"),
     ("creationTimestamp", "TIME"),
@@ -51,6 +51,13 @@ pub(crate) async fn take(objects: &Objects) -> Vec<Value> {
                 continue;
             }
             object["kind"] = kind.into();
+            for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
+                // Which of the two is said last depends on who is faster, in any cluster.
+                if let Some("NewReplicaSetCreated" | "ReplicaSetUpdated") = condition["reason"].as_str() {
+                    condition["reason"] = "UNDER WAY".into();
+                    condition["message"] = "UNDER WAY".into();
+                }
+            }
             if object["status"]["observedGeneration"].is_i64() {
                 let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
                 object["status"]["observedGeneration"] = current.into();
@@ -62,11 +69,6 @@ pub(crate) async fn take(objects: &Objects) -> Vec<Value> {
                     object["spec"] =
                         ["hostname", "subdomain"].iter().map(|name| (*name, spec[name].clone())).collect();
                     object.as_object_mut().unwrap().remove("status");
-                }
-                // A real API server gives a Job a selector, and labels; the embedded one does not.
-                "Job" => {
-                    object.as_object_mut().unwrap().remove("spec");
-                    object["metadata"].as_object_mut().unwrap().remove("labels");
                 }
                 _ => {}
             }
