@@ -180,7 +180,8 @@ async fn seen(clients: &[Client]) -> anyhow::Result<Value> {
 
 /// Leaves out what is each cluster's own.
 fn plain(value: &Value) -> Value {
-    const OWN: [&str; 12] = [
+    const OWN: [&str; 13] = [
+        "zone",
         "ips",
         "ipFamilies",
         "ipFamilyPolicy",
