@@ -62,15 +62,12 @@ pub(crate) async fn take(objects: &Objects) -> Vec<Value> {
                 let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
                 object["status"]["observedGeneration"] = current.into();
             }
-            match kind {
-                // What a pod does is the kubelet's; its template is compared where it comes from.
-                "Pod" => {
-                    let spec = object["spec"].take();
-                    object["spec"] =
-                        ["hostname", "subdomain"].iter().map(|name| (*name, spec[name].clone())).collect();
-                    object.as_object_mut().unwrap().remove("status");
-                }
-                _ => {}
+            // What a pod does is the kubelet's; its template is compared where it comes from.
+            if kind == "Pod" {
+                let spec = object["spec"].take();
+                object["spec"] =
+                    ["hostname", "subdomain"].iter().map(|name| (*name, spec[name].clone())).collect();
+                object.as_object_mut().unwrap().remove("status");
             }
             all.push(object);
         }
