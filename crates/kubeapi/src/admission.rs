@@ -14,7 +14,7 @@ use apimachinery::selector::labels;
 use serde_json::{Value, json};
 use std::sync::{Arc, PoisonError, RwLock};
 
-const GROUP: &str = "admissionregistration.k8s.io";
+pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
 /// Policies and their bindings; read again after each change of theirs.
 #[derive(Default)]

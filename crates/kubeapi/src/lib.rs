@@ -34,6 +34,7 @@ pub mod store;
 mod strategy;
 mod verbs;
 mod view;
+mod write;
 
 pub use answer::Body;
 pub use api::{Api, Options, Service, StartError};

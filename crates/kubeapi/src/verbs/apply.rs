@@ -9,7 +9,6 @@ use crate::request::{Validation, WriteOptions};
 use crate::resource::split_api_version;
 use apimachinery::apply::{self, ApplyError, Operation};
 use apimachinery::strict;
-use http::StatusCode;
 use serde_json::{Value, json};
 
 impl Ask<'_> {
@@ -37,8 +36,7 @@ impl Ask<'_> {
         };
         let absent = if self.subresource.is_some() { Absent::Refuse } else { Absent::Create };
         let changed = Box::pin(self.change(&change, absent, options)).await?;
-        let code = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(self.answer(code, &changed.object))
+        Ok(self.answer_changed(&changed))
     }
 }
 

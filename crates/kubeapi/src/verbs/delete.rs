@@ -1,17 +1,15 @@
 //! An object that goes: at once, or when its finalizers are gone and its time is up.
 
-use super::{Ask, refused};
+use super::{Ask, Outcome, refused};
 use crate::answer::Answer;
-use crate::api::Core;
-use crate::encode::Unrevised;
 use crate::environment::seconds;
 use crate::negotiate::Input;
 use crate::refusal::Refusal;
 use crate::request::{DeleteOptions, ListOptions, Propagation};
 use crate::resource::Resource;
-use crate::store::{Object, Write, WriteError};
+use crate::store::WriteError;
 use crate::strategy::{Orphans, Special, strings};
-use crate::{encode, negotiate, view};
+use crate::{negotiate, view};
 use apimachinery::{protobuf, strict};
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
@@ -29,28 +27,23 @@ const POD_GRACE: i64 = 30;
 const ATTEMPTS: usize = 20;
 
 /// What came of a deletion.
-enum Gone {
-    /// It is gone; this was its last state.
-    Now(Value),
-    /// It is on its way out.
-    Later(Value),
+struct Deleted {
+    /// The object's last state, or its new one if it is still on its way out.
+    object: Outcome,
+    later: bool,
+    uid: Value,
 }
 
 impl Ask<'_> {
     pub(crate) async fn delete(&self) -> Result<Answer, Refusal> {
         let options = self.delete_options()?;
         let name = self.target.name.clone();
-        let gone = Box::pin(self.delete_one(&name, &options)).await?;
-        let (object, later) = match gone {
-            Gone::Now(object) => (object, false),
-            Gone::Later(object) => (object, true),
-        };
+        let Deleted { object, later, uid } = Box::pin(self.delete_one(&name, &options)).await?;
         let code = if later && options.orphan == Some(false) { StatusCode::ACCEPTED } else { StatusCode::OK };
         if later || self.resource.habits.shows_deleted {
-            return Ok(self.answer(code, &object));
+            return Ok(self.answer_outcome(code, &object));
         }
-        let mut details =
-            json!({"name": name, "kind": self.resource.names.plural, "uid": object["metadata"]["uid"]});
+        let mut details = json!({"name": name, "kind": self.resource.names.plural, "uid": uid});
         if !self.resource.group.is_empty() {
             details["group"] = self.resource.group.as_str().into();
         }
@@ -101,7 +94,7 @@ impl Ask<'_> {
         DeleteOptions::from_body(&body)
     }
 
-    async fn delete_one(&self, name: &str, options: &DeleteOptions) -> Result<Gone, Refusal> {
+    async fn delete_one(&self, name: &str, options: &DeleteOptions) -> Result<Deleted, Refusal> {
         if self.resource.is("", "namespaces") && KEPT_NAMESPACES.contains(&name) {
             return Err(Refusal::forbidden(
                 self.resource.plural(),
@@ -116,26 +109,23 @@ impl Ask<'_> {
             check_preconditions(&self.resource, name, &old, options)?;
             self.admit("DELETE", name, None, Some(&old), options.dry_run)?;
             let step = next_step(&self.resource, &old, options, self.core.here.now());
-            if options.dry_run {
-                return Ok(match step {
-                    Step::Nothing => Gone::Later(old),
-                    Step::Mark(new) => Gone::Later(new),
-                    Step::Remove => Gone::Now(old),
-                });
-            }
-            let outcome = match step {
-                Step::Nothing => return Ok(Gone::Later(old)),
+            let (uid, later) = (old["metadata"]["uid"].clone(), step != Step::Remove);
+            let written = match step {
+                Step::Nothing => return Ok(Deleted { object: Outcome::Shown(old), later, uid }),
+                Step::Mark(new) if options.dry_run => {
+                    return Ok(Deleted { object: Outcome::Shown(new), later, uid });
+                }
+                Step::Remove if options.dry_run => {
+                    return Ok(Deleted { object: Outcome::Shown(old), later, uid });
+                }
                 Step::Mark(new) => {
-                    let written = self.write(existing.key.clone(), &new, Some(existing.revision)).await;
-                    written.map(|written| Gone::Later(view::shown(&self.resource, &written)))
+                    let (key, expect) = (existing.key.clone(), Some(existing.revision));
+                    self.core.write(&self.resource, key, &new, expect).await
                 }
-                Step::Remove => {
-                    let removed = self.core.remove(&self.resource, &existing, &old).await;
-                    removed.map(Gone::Now)
-                }
+                Step::Remove => self.core.remove(&self.resource, &existing, &old).await,
             };
-            match outcome {
-                Ok(gone) => return Ok(gone),
+            match written {
+                Ok(written) => return Ok(Deleted { object: Outcome::Stored(written), later, uid }),
                 Err(WriteError::Conflict(_)) => tokio::task::yield_now().await,
                 Err(error) => return Err(refused(&self.resource, name, &error)),
             }
@@ -152,29 +142,6 @@ impl Ask<'_> {
                 warnings.push(text.to_owned());
             }
         }
-    }
-}
-
-impl Core {
-    /// Takes an object away if it is still what was read.
-    pub(crate) async fn remove(
-        &self,
-        resource: &Resource,
-        existing: &Object,
-        shown: &Value,
-    ) -> Result<Value, WriteError> {
-        // Watchers see the last state that was written.
-        let body = Unrevised::new(&encode::read(&existing.body));
-        let write = Write::delete(existing.revision, move |revision| body.at(revision));
-        let gone = self.store.write(existing.key.clone(), write).await?;
-        self.deleted(resource, shown);
-        Ok(view::shown(resource, &gone))
-    }
-
-    /// An object was taken away: what it held is free.
-    pub(crate) fn deleted(&self, resource: &Resource, object: &Value) {
-        self.written(resource);
-        self.addresses.release(resource, object);
     }
 }
 

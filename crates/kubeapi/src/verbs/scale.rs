@@ -144,6 +144,6 @@ impl Ask<'_> {
             Ok(new)
         };
         let changed = Box::pin(self.change(&change, Absent::Refuse, options)).await?;
-        Ok(self.answer(StatusCode::OK, &self.scale_of(&changed.object)?))
+        Ok(self.answer(StatusCode::OK, &self.scale_of(&changed.object.into_value(&self.resource))?))
     }
 }

@@ -223,7 +223,7 @@ impl Feed {
         let left = kind == "DELETED" && event.kind != EventKind::Deleted;
         let bytes = match &event.previous {
             // It is still there, but not for this client: it sees what it knew, at the revision of now.
-            Some(previous) if left => Unrevised::new(&encode::read(previous)).at(revision),
+            Some(previous) if left => Unrevised::of(previous).at(revision),
             _ => event.object.body.clone(),
         };
         let shown = view::shown_bytes(&self.resource, revision, &bytes);
