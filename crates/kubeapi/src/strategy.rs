@@ -11,7 +11,7 @@ mod secret;
 mod service;
 mod workload;
 
-pub(crate) use field::{at, at_mut, strings};
+pub(crate) use field::{at, at_mut, has_condition, strings};
 pub(crate) use service::{is_headless, needs_address, needs_node_ports};
 
 use crate::resource::{Resource, Subresource};

@@ -39,3 +39,9 @@ pub(super) fn each<'a>(object: &'a mut Value, path: &str) -> impl Iterator<Item 
     let list = path.split('.').try_fold(object, |value, step| value.get_mut(step));
     list.and_then(Value::as_array_mut).into_iter().flatten()
 }
+
+/// Does an object's status say that this is so?
+pub(crate) fn has_condition(object: &Value, kind: &str) -> bool {
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|one| one["type"] == kind && one["status"] == "True")
+}
