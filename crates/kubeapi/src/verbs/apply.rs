@@ -54,11 +54,7 @@ impl Ask<'_> {
 }
 
 fn duplicated(paths: &[String]) -> Vec<String> {
-    // The reader of YAML tells the place in its own words.
-    paths
-        .iter()
-        .map(|path| if path.contains(' ') { path.clone() } else { format!("duplicate field {path:?}") })
-        .collect()
+    paths.iter().map(|path| decode::duplicate(path)).collect()
 }
 
 /// Why YAML can't be read, without the place.
