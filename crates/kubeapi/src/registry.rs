@@ -2,9 +2,13 @@
 
 mod builtin;
 mod custom;
+mod pages;
 mod versions;
 
 pub(crate) use custom::resources;
+pub(crate) use pages::{Fingerprint, Page};
+
+use pages::Pages;
 
 use crate::resource::{Resource, split_api_version};
 use crate::strategy::has_condition;
@@ -18,6 +22,8 @@ pub(crate) struct Registry {
     groups: BTreeMap<String, Group>,
     /// The custom resources of each CRD, by its name.
     definitions: BTreeMap<String, Definition>,
+    /// What clients are told of it.
+    pages: Pages,
 }
 
 /// A CRD that is served.
@@ -140,6 +146,11 @@ impl Registry {
 
     pub(crate) fn version(&self, group: &str, version: &str) -> Option<&Version> {
         self.groups.get(group)?.versions.iter().find(|known| known.name == version)
+    }
+
+    /// A page that is made of this registry, once.
+    pub(crate) fn page(&self, name: &str, make: impl FnOnce() -> Page) -> Page {
+        self.pages.page(name, make)
     }
 
     pub(crate) fn groups(&self) -> &BTreeMap<String, Group> {

@@ -11,7 +11,7 @@ mod secret;
 mod service;
 mod workload;
 
-pub(crate) use field::{at, at_mut, has_condition, strings};
+pub(crate) use field::{at, at_mut, has_condition, is_going, strings, take_out};
 pub(crate) use service::{is_headless, needs_address, needs_node_ports};
 
 use crate::resource::{Resource, Subresource};
@@ -255,7 +255,10 @@ fn changed(generation: Generation, new: &Value, old: &Value) -> bool {
 /// What the kind has against a new object, besides its schema.
 pub(crate) fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = special(resource, object, None);
-    let metadata = meta::validate_named(&object["metadata"], resource.namespaced, resource.habits.name);
+    let mut metadata = meta::validate_named(&object["metadata"], resource.namespaced, resource.habits.name);
+    if resource.custom.is_none() && !PLAIN_FINALIZERS.contains(&resource.group.as_str()) {
+        metadata.extend(meta::builtin_finalizers(&object["metadata"]));
+    }
     for error in metadata {
         if !errors.contains(&error) {
             errors.push(error);
@@ -263,6 +266,10 @@ pub(crate) fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldE
     }
     errors
 }
+
+/// Groups whose objects may have finalizers without a domain, as custom ones may.
+const PLAIN_FINALIZERS: [&str; 3] =
+    ["apiextensions.k8s.io", "admissionregistration.k8s.io", "coordination.k8s.io"];
 
 /// What the kind has against a change, besides its schema.
 pub(crate) fn validate_update(

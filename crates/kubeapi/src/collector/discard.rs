@@ -4,6 +4,7 @@ use crate::api::Core;
 use crate::request::{DeleteOptions, Propagation};
 use crate::resource::Resource;
 use crate::store::{Key, WriteError};
+use crate::strategy::take_out;
 use crate::verbs::{Step, next_step};
 use crate::view;
 use serde_json::Value;
@@ -75,13 +76,5 @@ impl Core {
 
 /// Takes a finalizer away. False if it was not there.
 pub(super) fn drop_finalizer(object: &mut Value, name: &str) -> bool {
-    let Some(fields) = object["metadata"].as_object_mut() else { return false };
-    let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) else { return false };
-    let before = list.len();
-    list.retain(|one| one != name);
-    let changed = list.len() < before;
-    if list.is_empty() {
-        fields.remove("finalizers");
-    }
-    changed
+    take_out(&mut object["metadata"], "finalizers", |one| one == name)
 }

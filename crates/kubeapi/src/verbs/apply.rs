@@ -68,8 +68,7 @@ pub(super) fn refuse(error: ApplyError) -> Refusal {
     match error {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts.iter().map(|conflict| {
-                let message = format!("conflict with {}", conflict.manager);
-                json!({"reason": "FieldManagerConflict", "message": message, "field": conflict.field})
+                json!({"reason": "FieldManagerConflict", "message": conflict.message(), "field": conflict.field})
             });
             Refusal::apply_conflict(message, causes.collect())
         }

@@ -3,14 +3,12 @@
 use super::{Ask, Outcome, refused};
 use crate::answer::Answer;
 use crate::environment::seconds;
-use crate::negotiate::Input;
 use crate::refusal::Refusal;
 use crate::request::{DeleteOptions, ListOptions, Propagation};
 use crate::resource::Resource;
 use crate::store::WriteError;
-use crate::strategy::{Orphans, Special, strings};
-use crate::{negotiate, view};
-use apimachinery::{protobuf, strict};
+use crate::strategy::{Orphans, Special, is_going, strings};
+use crate::{decode, negotiate, view};
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -71,11 +69,8 @@ impl Ask<'_> {
             return DeleteOptions::from_query(&self.call.query);
         }
         let wrong = |why: String| Refusal::bad_request(why);
-        let body = match negotiate::input(&self.parts.headers, true)? {
-            Input::Json => strict::parse(&self.body).map_err(|error| wrong(error.to_string()))?.0,
-            Input::Yaml => strict::parse_yaml(&self.body).map_err(|error| wrong(error.to_string()))?.0,
-            Input::Protobuf => protobuf::decode(&self.body).map_err(|error| wrong(error.to_string()))?,
-        };
+        let input = negotiate::input(&self.parts.headers, true)?;
+        let (body, _) = decode::read(input, &self.body).map_err(wrong)?;
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         if !body.is_object() || kind != "DeleteOptions" {
             return Err(wrong("decoded object cannot be converted to DeleteOptions".to_owned()));
@@ -185,7 +180,7 @@ pub(crate) enum Step {
 
 pub(crate) fn next_step(resource: &Resource, old: &Value, options: &DeleteOptions, now: Timestamp) -> Step {
     let special = resource.habits.special;
-    let deleted = old["metadata"].get("deletionTimestamp").is_some_and(|at| !at.is_null());
+    let deleted = is_going(old);
     if special == Special::Namespace && !deleted {
         return Step::Mark(terminating_namespace(old, now));
     }
@@ -226,9 +221,8 @@ enum Grace {
 
 fn graceful(new: &mut Value, options: &DeleteOptions, now: Timestamp) -> Grace {
     let asked = options.grace.map(|grace| if grace < 0 { 1 } else { grace });
-    let metadata = &new["metadata"];
-    if metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null()) {
-        let current = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    if is_going(new) {
+        let current = new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         return match asked {
             _ if current == 0 => Grace::None,
             Some(asked) if asked < current && asked > 0 => {
@@ -262,10 +256,7 @@ fn stamp_deletion(new: &mut Value, now: Timestamp, period: i64) {
 
 /// Marks an object as on its way out. False if it was.
 fn mark(new: &mut Value, now: Timestamp) -> bool {
-    let metadata = &new["metadata"];
-    if metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null())
-        && metadata["deletionGracePeriodSeconds"] == 0
-    {
+    if is_going(new) && new["metadata"]["deletionGracePeriodSeconds"] == 0 {
         return false;
     }
     bump(new);

@@ -265,7 +265,7 @@ fn keep_system_fields(new: &mut Value, old: &Value) {
 
 /// Is the object on its way out, with nobody left who has to do something first?
 pub(crate) fn is_finished(new: &Value, old: &Value) -> bool {
-    let deleted = old["metadata"].get("deletionTimestamp").is_some_and(|at| !at.is_null());
+    let deleted = strategy::is_going(old);
     let waits = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
     let holds = strategy::strings(&new["metadata"]["finalizers"]).next().is_some();
     // A namespace has finalizers of another sort beside those.
