@@ -256,9 +256,7 @@ fn changed(generation: Generation, new: &Value, old: &Value) -> bool {
 pub(crate) fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = special(resource, object, None);
     let mut metadata = meta::validate_named(&object["metadata"], resource.namespaced, resource.habits.name);
-    if resource.custom.is_none() && !PLAIN_FINALIZERS.contains(&resource.group.as_str()) {
-        metadata.extend(meta::builtin_finalizers(&object["metadata"]));
-    }
+    metadata.extend(finalizers(resource, object));
     for error in metadata {
         if !errors.contains(&error) {
             errors.push(error);
@@ -271,6 +269,13 @@ pub(crate) fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldE
 const PLAIN_FINALIZERS: [&str; 3] =
     ["apiextensions.k8s.io", "admissionregistration.k8s.io", "coordination.k8s.io"];
 
+fn finalizers(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    if resource.custom.is_some() || PLAIN_FINALIZERS.contains(&resource.group.as_str()) {
+        return Vec::new();
+    }
+    meta::builtin_finalizers(&object["metadata"])
+}
+
 /// What the kind has against a change, besides its schema.
 pub(crate) fn validate_update(
     resource: &Resource,
@@ -279,6 +284,7 @@ pub(crate) fn validate_update(
     old: &Value,
 ) -> Vec<FieldError> {
     let mut errors = meta::validate_update(&new["metadata"], &old["metadata"]);
+    errors.extend(finalizers(resource, new));
     if by.is_none() {
         errors.extend(special(resource, new, Some(old)));
     }
