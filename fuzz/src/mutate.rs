@@ -62,7 +62,7 @@ impl Mutator {
         Self { state: seed }
     }
 
-    /// SplitMix64: short, and good enough to choose by.
+    /// `SplitMix64`: short, and good enough to choose by.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use kubeapi::store::Store;
 use kubeapi::{Api, Options, Service};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ impl Server {
         };
         let (code, bytes) = self.runtime.block_on(async {
             let (head, body) = self.service.answer(request).await.into_parts();
-            let bytes = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            let bytes = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
             (head.status, bytes)
         });
         if code == StatusCode::NOT_FOUND && bytes.starts_with(b"404 page not found") {
