@@ -15,6 +15,7 @@ mod answer;
 mod api;
 pub mod authn;
 pub mod backup;
+mod cached;
 mod collector;
 mod decode;
 mod discovery;
