@@ -8,16 +8,18 @@
 //!
 //! Servers take turns within every round, since machines drift. The clients are the same for all: plain requests, one
 //! connection per client. Start at [`measure`]; what only the caller can do (start and stop a server) comes in by
-//! [`Server`].
+//! [`Server`]. [`measure_running`] measures what runs already.
 
 mod load;
 mod options;
 mod ready;
 mod report;
+mod running;
 mod watchers;
 
-pub use options::Options;
+pub use options::{Amounts, Options};
 pub use report::{Rate, Report, Row};
+pub use running::{Running, measure_running};
 
 use crate::error::Error;
 use crate::usage::Usage;
@@ -35,13 +37,17 @@ pub trait Server: Send + Sync {
     fn stop(&self) -> BoxFuture<'_, Result<(), String>>;
     /// An administrator's kubeconfig; there once the server was ready for the first time.
     fn kubeconfig(&self) -> Result<String, String>;
+    /// The context in it; its current one if there is none.
+    fn context(&self) -> Option<&str> {
+        None
+    }
     /// If it was started and has ended by itself: its last words.
     fn ended(&self) -> Option<String>;
     /// Its processes.
     fn processes(&self) -> Vec<u32>;
 }
 
-/// Measures `servers`, which do not run yet and do not run afterwards.
+/// Measures `servers`, which do not run yet and do not run afterwards; with no starts to measure, they run all the time.
 ///
 /// # Errors
 /// A server can't be started, isn't ready in time, or refuses a request.
@@ -67,12 +73,17 @@ pub async fn measure(
     }
     let mut loads = Vec::new();
     for server in servers {
-        loads.push(Load::on(server.as_ref(), options.clients).await?);
+        loads.push(Load::on(server.as_ref(), options.amounts.clients).await?);
     }
-    for round in 0..options.rounds {
+    for round in 0..options.amounts.rounds {
         for at in turns(servers.len(), round) {
-            progress(&format!("creates, round {} of {}, {}", round + 1, options.rounds, servers[at].name()));
-            let names = options.objects_of(round);
+            progress(&format!(
+                "creates, round {} of {}, {}",
+                round + 1,
+                options.amounts.rounds,
+                servers[at].name()
+            ));
+            let names = options.amounts.objects_of(round);
             rows[at].creates.add(loads[at].create(names).await?);
         }
     }
@@ -80,17 +91,27 @@ pub async fn measure(
     for (server, row) in servers.iter().zip(&mut rows) {
         row.rss_full_mb = memory(server.as_ref());
     }
-    for round in 0..options.rounds {
+    for round in 0..options.amounts.rounds {
         for at in turns(servers.len(), round) {
-            progress(&format!("updates, round {} of {}, {}", round + 1, options.rounds, servers[at].name()));
-            let names = options.objects_of(round);
+            progress(&format!(
+                "updates, round {} of {}, {}",
+                round + 1,
+                options.amounts.rounds,
+                servers[at].name()
+            ));
+            let names = options.amounts.objects_of(round);
             rows[at].updates.add(loads[at].update(names, round).await?);
         }
     }
-    for round in 0..options.rounds {
+    for round in 0..options.amounts.rounds {
         for at in turns(servers.len(), round) {
-            progress(&format!("watchers, round {} of {}, {}", round + 1, options.rounds, servers[at].name()));
-            let seen = watchers::measure(servers[at].as_ref(), options, round).await?;
+            progress(&format!(
+                "watchers, round {} of {}, {}",
+                round + 1,
+                options.amounts.rounds,
+                servers[at].name()
+            ));
+            let seen = watchers::measure(servers[at].as_ref(), &options.amounts, round).await?;
             rows[at].watch_ms.extend(seen.times);
             rows[at].watches_ended += seen.ended;
         }
@@ -103,7 +124,7 @@ pub async fn measure(
                 "start {} of {} with {} objects, {}",
                 round + 1,
                 options.starts,
-                options.objects,
+                options.amounts.objects,
                 server.name()
             ));
             stop(server.as_ref()).await?;
@@ -130,9 +151,11 @@ async fn settle(options: &Options) {
     tokio::time::sleep(Duration::from_secs(options.settle_seconds)).await;
 }
 
-/// Resident memory of all processes in MB.
-fn memory(server: &dyn Server) -> f64 {
-    server.processes().into_iter().filter_map(Usage::of).map(|usage| usage.rss_mb).sum()
+/// Resident memory of all processes in MB, if they are known.
+fn memory(server: &dyn Server) -> Option<f64> {
+    let used: Vec<f64> =
+        server.processes().into_iter().filter_map(Usage::of).map(|usage| usage.rss_mb).collect();
+    (!used.is_empty()).then(|| used.iter().sum())
 }
 
 #[cfg(test)]

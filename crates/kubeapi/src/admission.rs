@@ -1,7 +1,7 @@
 //! Policies that say no (`ValidatingAdmissionPolicy`), and the fence against giving others more than one has.
 
 use crate::api::Core;
-use crate::authn::MASTERS;
+use crate::cached::Cached;
 use crate::rbac::{self, Attributes, Rule, Target};
 use crate::refusal::Refusal;
 use crate::registry::Registry;
@@ -12,14 +12,14 @@ use crate::{encode, view};
 use apimachinery::admission::{self, Policy, Request};
 use apimachinery::selector::labels;
 use serde_json::{Value, json};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
-const GROUP: &str = "admissionregistration.k8s.io";
+pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
 /// Policies and their bindings; read again after each change of theirs.
 #[derive(Default)]
 pub(crate) struct Policies {
-    known: RwLock<Option<Arc<Vec<Bound>>>>,
+    known: Cached<Vec<Bound>>,
 }
 
 /// A policy and the bindings that put it into force.
@@ -32,44 +32,39 @@ struct Bound {
 impl Policies {
     /// Something of `admissionregistration.k8s.io` was written.
     pub(crate) fn changed(&self) {
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.known.changed();
     }
 
     fn now(&self, store: &Store) -> Arc<Vec<Bound>> {
-        if let Some(known) = &*self.known.read().unwrap_or_else(PoisonError::into_inner) {
-            return Arc::clone(known);
-        }
-        let mut slot = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let all = |plural: &str| -> Vec<Value> {
-            let page = store.list(&Key::resource_prefix(GROUP, plural), None, None, None);
-            page.map(|page| page.objects)
-                .unwrap_or_default()
-                .iter()
-                .map(|object| encode::read(&object.body))
-                .collect()
-        };
-        let bindings = all("validatingadmissionpolicybindings");
-        let mut bound = Vec::new();
-        for document in all("validatingadmissionpolicies") {
-            let own = bindings
-                .iter()
-                .filter(|binding| binding["spec"]["policyName"] == document["metadata"]["name"]);
-            let bindings: Vec<Value> = own.cloned().collect();
-            if bindings.is_empty() {
-                continue;
-            }
-            match Policy::compile(&document) {
-                Ok(policy) => bound.push(Bound { policy, document, bindings }),
-                // It was checked when it was written.
-                Err(_) => {
-                    tracing::warn!(policy = %document["metadata"]["name"], "the policy does not compile");
-                }
-            }
-        }
-        let bound = Arc::new(bound);
-        *slot = Some(Arc::clone(&bound));
-        bound
+        self.known.now(|| bound(store))
     }
+}
+
+/// The policies that bindings put into force.
+fn bound(store: &Store) -> Vec<Bound> {
+    let all = |plural: &str| -> Vec<Value> {
+        let page = store.list(&Key::resource_prefix(GROUP, plural), None, None, None);
+        let objects = page.map(|page| page.objects).unwrap_or_default();
+        objects.iter().map(|object| encode::read(&object.body)).collect()
+    };
+    let bindings = all("validatingadmissionpolicybindings");
+    let mut bound = Vec::new();
+    for document in all("validatingadmissionpolicies") {
+        let own =
+            bindings.iter().filter(|binding| binding["spec"]["policyName"] == document["metadata"]["name"]);
+        let bindings: Vec<Value> = own.cloned().collect();
+        if bindings.is_empty() {
+            continue;
+        }
+        match Policy::compile(&document) {
+            Ok(policy) => bound.push(Bound { policy, document, bindings }),
+            // It was checked when it was written.
+            Err(_) => {
+                tracing::warn!(policy = %document["metadata"]["name"], "the policy does not compile");
+            }
+        }
+    }
+    bound
 }
 
 impl Ask<'_> {
@@ -163,9 +158,7 @@ impl Ask<'_> {
 
     /// May the user grant what this role or binding grants?
     pub(crate) fn check_escalation(&self, object: &Value) -> Result<(), Refusal> {
-        if self.resource.habits.special != Special::Rbac
-            || self.user.groups.iter().any(|group| group == MASTERS)
-        {
+        if self.resource.habits.special != Special::Rbac || self.user.is_master() {
             return Ok(());
         }
         let access = self.core.access.now(&self.core.store);

@@ -43,6 +43,11 @@ impl User {
         Self { name: name.into(), groups, ..Self::default() }
     }
 
+    /// May they do everything?
+    pub(crate) fn is_master(&self) -> bool {
+        self.groups.iter().any(|group| group == MASTERS)
+    }
+
     /// As a review or a policy sees them.
     pub(crate) fn info(&self) -> Value {
         let mut info = json!({"username": self.name, "groups": self.groups});

@@ -30,13 +30,10 @@ pub(crate) fn object(
         ))
     };
     let not_json = |why: String| unreadable(format!("couldn't get version/kind; json parse error: {why}"));
-    let (mut object, duplicates) = match input {
-        Input::Json => strict::parse(body).map_err(|error| not_json(error.to_string()))?,
-        Input::Yaml => strict::parse_yaml(body).map_err(|error| unreadable(error.to_string()))?,
-        Input::Protobuf => {
-            (protobuf::decode(body).map_err(|error| unreadable(error.to_string()))?, Vec::new())
-        }
-    };
+    let (mut object, duplicates) = read(input, body).map_err(|why| match input {
+        Input::Json => not_json(why),
+        Input::Yaml | Input::Protobuf => unreadable(why),
+    })?;
     if !object.is_object() {
         let why =
             "json: cannot unmarshal a value into Go value of type struct { APIVersion string; Kind string }";
@@ -63,6 +60,17 @@ pub(crate) fn object(
         }
     }
     Ok(object)
+}
+
+/// A body as a value, and the fields that are there twice.
+pub(crate) fn read(input: Input, body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    match input {
+        Input::Json => strict::parse(body).map_err(|error| error.to_string()),
+        Input::Yaml => strict::parse_yaml(body).map_err(|error| error.to_string()),
+        Input::Protobuf => {
+            protobuf::decode(body).map(|value| (value, Vec::new())).map_err(|error| error.to_string())
+        }
+    }
 }
 
 /// A field that is there twice. The reader of YAML tells the place in its own words.

@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::encode;
 use crate::negotiate::{self, Notation};
-use crate::registry::{Group, Registry, Version};
+use crate::registry::{Fingerprint, Group, Page, Registry, Version};
 use crate::resource::{Resource, Subresource, api_version};
 use http::header::{ETAG, IF_NONE_MATCH, VARY};
 use http::request::Parts;
@@ -18,8 +18,12 @@ pub(crate) fn page(registry: &Registry, path: &str, parts: &Parts) -> Option<Ans
     let plain = |value: Value| Some(Answer::value(StatusCode::OK, &value, notation));
     match (steps.as_slice(), aggregated) {
         ([""], _) => plain(json!({"paths": paths(registry)})),
-        (["api"], Some(version)) => Some(all_at_once(registry, version, str::is_empty, parts)),
-        (["apis"], Some(version)) => Some(all_at_once(registry, version, |group| !group.is_empty(), parts)),
+        ([root @ ("api" | "apis")], Some(version)) => {
+            let page = registry.page(&format!("{root} {version}"), || {
+                all_at_once(registry, version, |group| group.is_empty() == (*root == "api"))
+            });
+            Some(aggregated_page(page, version, parts))
+        }
         (["api"], None) => plain(json!({
             "kind": "APIVersions", "versions": ["v1"],
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
@@ -128,7 +132,7 @@ fn resources(group: &str, version: &Version) -> Value {
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version(group, &version.name), "resources": list})
 }
 
-fn all_at_once(registry: &Registry, version: &str, wanted: impl Fn(&str) -> bool, parts: &Parts) -> Answer {
+fn all_at_once(registry: &Registry, version: &str, wanted: impl Fn(&str) -> bool) -> Page {
     let items: Vec<Value> = registry
         .groups()
         .iter()
@@ -147,7 +151,13 @@ fn all_at_once(registry: &Registry, version: &str, wanted: impl Fn(&str) -> bool
         "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"), "metadata": {}, "items": items,
     });
     let bytes = encode::write(&list);
-    let tag = format!("\"{:016X}\"", fingerprint(&bytes));
+    let mut print = Fingerprint::default();
+    print.add(&bytes);
+    Page { bytes, tag: format!("\"{}\"", print.text()) }
+}
+
+fn aggregated_page(page: Page, version: &str, parts: &Parts) -> Answer {
+    let Page { bytes, tag } = page;
     let same = parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let kind = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
     let mut answer = if same {
@@ -162,14 +172,6 @@ fn all_at_once(registry: &Registry, version: &str, wanted: impl Fn(&str) -> bool
         answer = answer.header(ETAG, tag);
     }
     answer.header(VARY, HeaderValue::from_static("Accept"))
-}
-
-/// Tells one answer from another.
-fn fingerprint(bytes: &[u8]) -> u64 {
-    // FNV-1a: it has to differ, not to be secret.
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn described(version: &Version) -> Value {

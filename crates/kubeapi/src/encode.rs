@@ -11,10 +11,13 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// What stands before an object's revision.
+const REVISION: &[u8] = b",\"metadata\":{\"resourceVersion\":\"";
+
 /// An object's bytes but for the revision that it gets when it is written.
 pub(crate) struct Unrevised {
-    head: Vec<u8>,
-    tail: Vec<u8>,
+    head: Bytes,
+    tail: Bytes,
 }
 
 impl Unrevised {
@@ -26,7 +29,7 @@ impl Unrevised {
             object["apiVersion"].as_str().unwrap_or_default(),
             object["kind"].as_str().unwrap_or_default(),
         );
-        head.extend_from_slice(b",\"metadata\":{\"resourceVersion\":\"");
+        head.extend_from_slice(REVISION);
         tail.push(b'"');
         let none = Map::new();
         let metadata = object["metadata"].as_object().unwrap_or(&none);
@@ -38,7 +41,19 @@ impl Unrevised {
             rest.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata")),
         );
         tail.push(b'}');
-        Self { head, tail }
+        Self { head: head.into(), tail: tail.into() }
+    }
+
+    /// The same of an object that was written down before: all but its revision stays as it is.
+    pub(crate) fn of(written: &Bytes) -> Self {
+        let head = position(written, REVISION).map(|at| at + REVISION.len());
+        let digits = head.and_then(|head| written[head..].iter().position(|byte| *byte == b'"'));
+        match (head, digits) {
+            (Some(head), Some(digits)) => {
+                Self { head: written.slice(..head), tail: written.slice(head + digits..) }
+            }
+            _ => Self::new(&read(written)),
+        }
     }
 
     /// The bytes at a revision.
@@ -123,9 +138,12 @@ impl TypePrefix {
 /// What follows apiVersion and kind.
 fn rest(stored: &[u8]) -> &[u8] {
     const MARK: &[u8] = b"\"metadata\":{";
-    // Neither an apiVersion nor a kind can hold a quote, so the first mark is the real one.
-    let at = stored.windows(MARK.len()).position(|window| window == MARK).unwrap_or(1);
-    stored.get(at..).unwrap_or_default()
+    stored.get(position(stored, MARK).unwrap_or(1)..).unwrap_or_default()
+}
+
+/// Where the metadata begins: neither an apiVersion nor a kind can hold a quote, so the first mark is the real one.
+fn position(stored: &[u8], mark: &[u8]) -> Option<usize> {
+    stored.windows(mark.len()).position(|window| window == mark)
 }
 
 /// The few fields that selectors and collectors look at, without reading the rest.
@@ -184,6 +202,7 @@ mod tests {
         assert_eq!(read(&stored), want);
         want["apiVersion"] = "x.io/v2".into();
         assert_eq!(read(&TypePrefix::named("x.io/v2", "Thing").shown(&stored)), want);
+        assert_eq!(Unrevised::of(&stored).at(7), Unrevised::new(&object).at(7));
         let bare = read(&TypePrefix::absent().shown(&stored));
         assert_eq!(bare, json!({"metadata": want["metadata"], "spec": want["spec"]}));
     }

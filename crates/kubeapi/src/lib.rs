@@ -16,6 +16,7 @@ mod answer;
 mod api;
 pub mod authn;
 pub mod backup;
+mod cached;
 mod collector;
 mod decode;
 mod discovery;
@@ -38,6 +39,7 @@ mod strategy;
 mod verbs;
 mod view;
 mod websocket;
+mod write;
 
 pub use answer::Body;
 pub use api::{Api, Options, Service, StartError};

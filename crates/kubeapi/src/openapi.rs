@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::encode;
 use crate::negotiate::Notation;
 use crate::refusal::Refusal;
-use crate::registry::{Registry, Version};
+use crate::registry::{Fingerprint, Page, Registry, Version};
 use crate::request::Query;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
@@ -41,7 +41,7 @@ fn index(registry: &Registry) -> Value {
             } else {
                 format!("apis/{name}/{}", version.name)
             };
-            let hash = fingerprint(version);
+            let hash = fingerprint(registry, name, version);
             let url = format!("/openapi/v3/{path}?hash={hash}");
             paths.insert(path, json!({"serverRelativeURL": url}));
         }
@@ -49,28 +49,27 @@ fn index(registry: &Registry) -> Value {
     json!({"paths": paths})
 }
 
-fn fingerprint(version: &Version) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut add = |bytes: &[u8]| {
-        for byte in bytes {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+/// What a document is known by. The document itself is not kept: it is large, and clients keep it.
+fn fingerprint(registry: &Registry, group: &str, version: &Version) -> String {
+    let make = || {
+        let mut print = Fingerprint::default();
+        print.add(crate::api::KUBERNETES.as_bytes());
+        for resource in version.resources.values() {
+            print.add(resource.names.plural.as_bytes());
+            if let Some(custom) = &resource.custom {
+                print.add(&encode::write(&custom.document));
+            }
         }
+        Page { bytes: Bytes::new(), tag: print.text() }
     };
-    add(crate::api::KUBERNETES.as_bytes());
-    for resource in version.resources.values() {
-        add(resource.names.plural.as_bytes());
-        if let Some(custom) = &resource.custom {
-            add(&encode::write(&custom.document));
-        }
-    }
-    format!("{hash:016X}")
+    registry.page(&format!("openapi {group} {}", version.name), make).tag
 }
 
 fn group_version(registry: &Registry, group: &str, version: &str, parts: &Parts) -> Answer {
     let Some(version) = registry.version(group, version) else {
         return Answer::refusal(&Refusal::unknown_resource(), Notation::Json);
     };
-    let hash = fingerprint(version);
+    let hash = fingerprint(registry, group, version);
     let tag = format!("\"{hash}\"");
     let same = parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut answer = if same {

@@ -145,11 +145,6 @@ impl Identity {
     pub fn certificate_der(&self) -> Option<CertificateDer<'static>> {
         CertificateDer::from_pem_slice(self.certificate.as_bytes()).ok()
     }
-
-    /// The key, as a listener wants it.
-    pub fn key_der(&self) -> Option<PrivateKeyDer<'static>> {
-        PrivateKeyDer::from_pem_slice(self.key.as_bytes()).ok()
-    }
 }
 
 // Keys don't belong into logs.

@@ -15,11 +15,12 @@ mod rule;
 pub use cover::Escalation;
 pub use rule::Rule;
 
-use crate::authn::{MASTERS, User};
+use crate::authn::User;
 use aggregate::Gather;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// The API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
@@ -105,8 +106,10 @@ fn combined(resource: &str, subresource: &str) -> String {
 #[derive(Debug, Clone, Default)]
 pub struct Authorizer {
     /// By namespace and name; cluster roles have the namespace "".
-    roles: BTreeMap<(String, String), Role>,
+    roles: BTreeMap<String, BTreeMap<String, Role>>,
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
+    /// What gathering roles gather, once somebody asks.
+    gathered: OnceLock<BTreeMap<String, Vec<Rule>>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -146,7 +149,8 @@ impl Authorizer {
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
         match resource {
             "roles" | "clusterroles" => {
-                self.roles.insert((namespace, name), Role::read(object));
+                self.roles.entry(namespace).or_default().insert(name, Role::read(object));
+                self.gathered.take();
             }
             "rolebindings" | "clusterrolebindings" => {
                 let binding = Binding::deserialize(object).unwrap_or_default();
@@ -160,7 +164,8 @@ impl Authorizer {
     pub fn remove(&mut self, resource: &str, namespace: &str, name: &str) {
         match resource {
             "roles" | "clusterroles" => {
-                self.roles.remove(&(namespace.to_owned(), name.to_owned()));
+                self.roles.get_mut(namespace).and_then(|roles| roles.remove(name));
+                self.gathered.take();
             }
             "rolebindings" | "clusterrolebindings" => {
                 if let Some(bindings) = self.bindings.get_mut(namespace) {
@@ -176,7 +181,7 @@ impl Authorizer {
 
     /// May they?
     pub fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
-        if attributes.user.groups.iter().any(|group| group == MASTERS) {
+        if attributes.user.is_master() {
             return Decision::Allow { reason: String::new() };
         }
         let namespace = match attributes.target {
@@ -185,7 +190,7 @@ impl Authorizer {
         };
         let mut missing = Vec::new();
         for grant in self.grants(attributes.user, namespace) {
-            match self.rules(grant.binding, grant.place) {
+            match self.rules_of(&grant.binding.role_ref, grant.place) {
                 Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                     return Decision::Allow { reason: format!("RBAC: allowed by {}", grant.text()) };
                 }
@@ -206,8 +211,8 @@ impl Authorizer {
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>) {
         let (mut all, mut missing) = (Vec::new(), Vec::new());
         for grant in self.grants(user, namespace) {
-            match self.rules(grant.binding, grant.place) {
-                Ok(rules) => all.extend(rules),
+            match self.rules_of(&grant.binding.role_ref, grant.place) {
+                Ok(rules) => all.extend_from_slice(rules),
                 Err(error) => add(&mut missing, error),
             }
         }
@@ -225,16 +230,18 @@ impl Authorizer {
         })
     }
 
-    fn rules(&self, binding: &Binding, namespace: &str) -> Result<Vec<Rule>, String> {
-        let RoleRef { kind, name } = &binding.role_ref;
+    fn rules_of(&self, role: &RoleRef, namespace: &str) -> Result<&[Rule], String> {
+        let RoleRef { kind, name } = role;
         let (namespace, resource) = match kind.as_str() {
             "Role" => (namespace, "role"),
             "ClusterRole" => ("", "clusterrole"),
             _ => return Err(format!("unsupported role reference kind: {kind:?}")),
         };
-        match self.roles.get(&(namespace.to_owned(), name.clone())) {
-            Some(role) if namespace.is_empty() && role.gathers.is_some() => Ok(self.gathered(name)),
-            Some(role) => Ok(role.rules.clone()),
+        match self.roles.get(namespace).and_then(|roles| roles.get(name)) {
+            Some(role) if namespace.is_empty() && role.gathers.is_some() => {
+                Ok(self.gathered().get(name).map_or(&[], Vec::as_slice))
+            }
+            Some(role) => Ok(&role.rules),
             None => Err(format!("{resource}.{GROUP} {name:?} not found")),
         }
     }

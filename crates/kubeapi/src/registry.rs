@@ -2,11 +2,17 @@
 
 mod builtin;
 mod custom;
+mod pages;
 mod versions;
 
 pub(crate) use custom::resources;
+pub(crate) use pages::{Fingerprint, Page};
+
+use pages::Pages;
 
 use crate::resource::{Resource, split_api_version};
+use crate::strategy::has_condition;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -15,7 +21,34 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub(crate) struct Registry {
     groups: BTreeMap<String, Group>,
     /// The custom resources of each CRD, by its name.
-    definitions: BTreeMap<String, Vec<Arc<Resource>>>,
+    definitions: BTreeMap<String, Definition>,
+    /// What clients are told of it.
+    pages: Pages,
+}
+
+/// A CRD that is served.
+#[derive(Clone, Debug)]
+struct Definition {
+    description: Description,
+    resources: Vec<Arc<Resource>>,
+}
+
+/// What of a CRD decides what is served: another of these means that it is served anew.
+#[derive(Clone, Debug, PartialEq)]
+struct Description {
+    spec: Value,
+    names: Value,
+    terminating: bool,
+}
+
+impl Description {
+    fn of(definition: &Value) -> Self {
+        Self {
+            spec: definition["spec"].clone(),
+            names: definition["status"]["acceptedNames"].clone(),
+            terminating: has_condition(definition, "Terminating"),
+        }
+    }
 }
 
 /// One API group.
@@ -58,21 +91,27 @@ impl Registry {
         version.resources.insert(resource.names.plural.clone(), resource);
     }
 
-    /// Serves the resources of a CRD, in place of those that it had. Watches of those end.
-    pub(crate) fn define(&mut self, definition: &str, resources: Vec<Resource>) {
-        self.forget(definition);
-        let resources: Vec<_> = resources.into_iter().map(Arc::new).collect();
+    /// Is this what is served of the CRD?
+    fn serves(&self, name: &str, description: &Description) -> bool {
+        self.definitions.get(name).is_some_and(|known| known.description == *description)
+    }
+
+    /// Serves a CRD whose names are accepted, in place of what it was; watches of that end. `since` is the revision that its
+    /// schemas hold from.
+    pub(crate) fn define(&mut self, name: &str, definition: &Value, since: u64) {
+        self.forget(name);
+        let resources: Vec<_> = resources(definition, since).into_iter().map(Arc::new).collect();
         for resource in &resources {
             self.add(Arc::clone(resource));
         }
-        if !resources.is_empty() {
-            self.definitions.insert(definition.to_owned(), resources);
-        }
+        let description = Description::of(definition);
+        self.definitions.insert(name.to_owned(), Definition { description, resources });
     }
 
     /// Serves the resources of a CRD no longer.
     pub(crate) fn forget(&mut self, definition: &str) {
-        for old in self.definitions.remove(definition).unwrap_or_default() {
+        let gone = self.definitions.remove(definition);
+        for old in gone.into_iter().flat_map(|gone| gone.resources) {
             old.retired.send_replace(true);
             let Some(group) = self.groups.get_mut(&old.group) else { continue };
             for version in group.versions.iter_mut().filter(|version| version.name == old.version) {
@@ -85,9 +124,9 @@ impl Registry {
         }
     }
 
-    /// The CRDs that are served.
-    pub(crate) fn definitions(&self) -> impl Iterator<Item = (&String, &Vec<Arc<Resource>>)> {
-        self.definitions.iter()
+    /// What is served of a CRD, version by version.
+    pub(crate) fn defined(&self, name: &str) -> &[Arc<Resource>] {
+        self.definitions.get(name).map_or(&[], |definition| &definition.resources)
     }
 
     /// The resource of that plural.
@@ -108,6 +147,11 @@ impl Registry {
 
     pub(crate) fn version(&self, group: &str, version: &str) -> Option<&Version> {
         self.groups.get(group)?.versions.iter().find(|known| known.name == version)
+    }
+
+    /// A page that is made of this registry, once.
+    pub(crate) fn page(&self, name: &str, make: impl FnOnce() -> Page) -> Page {
+        self.pages.page(name, make)
     }
 
     pub(crate) fn groups(&self) -> &BTreeMap<String, Group> {
@@ -139,6 +183,13 @@ impl Served {
 
     pub(crate) fn now(&self) -> Arc<Registry> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Serves a CRD whose names are accepted as it is described now. Nothing happens if it is served so.
+    pub(crate) fn define(&self, name: &str, definition: &Value, since: u64) {
+        if !self.now().serves(name, &Description::of(definition)) {
+            self.change(|registry| registry.define(name, definition, since));
+        }
     }
 
     /// Changes it; requests under way go on with what they have.

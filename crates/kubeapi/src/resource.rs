@@ -193,11 +193,11 @@ impl Resource {
 
     /// What the keys of its objects begin with, in one namespace or in all.
     pub(crate) fn prefix(&self, namespace: &str) -> String {
-        let group = if self.stored.group.is_empty() { "core" } else { &self.stored.group };
+        let Stored { group, plural, .. } = &self.stored;
         if namespace.is_empty() && self.namespaced {
-            return format!("/{group}/{}/", self.stored.plural);
+            return Key::resource_prefix(group, plural);
         }
-        format!("/{group}/{}/{namespace}/", self.stored.plural)
+        Key::namespace_prefix(group, plural, namespace)
     }
 
     /// The key of an object.

@@ -11,7 +11,7 @@ mod secret;
 mod service;
 mod workload;
 
-pub(crate) use field::{at, at_mut, strings};
+pub(crate) use field::{at, at_mut, has_condition, is_going, strings, take_out};
 pub(crate) use service::{is_headless, needs_address, needs_node_ports};
 
 use crate::resource::{Resource, Subresource};
@@ -258,13 +258,25 @@ fn changed(generation: Generation, new: &Value, old: &Value) -> bool {
 /// What the kind has against a new object, besides its schema.
 pub(crate) fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = special(resource, object, None);
-    let metadata = meta::validate_named(&object["metadata"], resource.namespaced, resource.habits.name);
+    let mut metadata = meta::validate_named(&object["metadata"], resource.namespaced, resource.habits.name);
+    metadata.extend(finalizers(resource, object));
     for error in metadata {
         if !errors.contains(&error) {
             errors.push(error);
         }
     }
     errors
+}
+
+/// Groups whose objects may have finalizers without a domain, as custom ones may.
+const PLAIN_FINALIZERS: [&str; 3] =
+    ["apiextensions.k8s.io", "admissionregistration.k8s.io", "coordination.k8s.io"];
+
+fn finalizers(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    if resource.custom.is_some() || PLAIN_FINALIZERS.contains(&resource.group.as_str()) {
+        return Vec::new();
+    }
+    meta::builtin_finalizers(&object["metadata"])
 }
 
 /// What the kind has against a change, besides its schema.
@@ -275,6 +287,7 @@ pub(crate) fn validate_update(
     old: &Value,
 ) -> Vec<FieldError> {
     let mut errors = meta::validate_update(&new["metadata"], &old["metadata"]);
+    errors.extend(finalizers(resource, new));
     if by.is_none() {
         errors.extend(special(resource, new, Some(old)));
     }

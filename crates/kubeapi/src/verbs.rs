@@ -21,12 +21,12 @@ pub(crate) use update::is_finished;
 use crate::answer::Answer;
 use crate::api::Core;
 use crate::authn::User;
-use crate::encode::{self, Unrevised};
+use crate::encode;
 use crate::negotiate::{self, Output, Shape};
 use crate::refusal::Refusal;
 use crate::request::{Call, Target, WriteOptions};
 use crate::resource::{Resource, Subresource};
-use crate::store::{Key, Object, Write, WriteError};
+use crate::store::{Key, Object, WriteError};
 use crate::view;
 use apimachinery::apply::{Manager, Operation};
 use bytes::Bytes;
@@ -109,16 +109,12 @@ impl<'a> Ask<'a> {
         Manager { name, operation, api_version: self.resource.api_version(), subresource, resets }
     }
 
-    /// Writes an object down. The answer is the object as this resource shows it.
-    async fn write(&self, key: Key, object: &Value, expect: Option<u64>) -> Result<Object, WriteError> {
-        let body = Unrevised::new(&view::stored(&self.resource, object));
-        let write = match expect {
-            None => Write::create(move |revision| body.at(revision)),
-            Some(expect) => Write::update(expect, move |revision| body.at(revision)),
-        };
-        let written = self.core.store.write(key, write).await?;
-        self.core.written(&self.resource);
-        Ok(written)
+    /// Answers with what came of a write.
+    fn answer_outcome(&self, code: StatusCode, outcome: &Outcome) -> Answer {
+        match outcome {
+            Outcome::Stored(object) => self.answer_stored(code, object),
+            Outcome::Shown(object) => self.answer(code, object),
+        }
     }
 
     /// Answers with one object.
@@ -145,13 +141,20 @@ impl<'a> Ask<'a> {
     }
 }
 
-impl Core {
-    /// Something of this resource was written: what is derived from it is read again.
-    pub(crate) fn written(&self, resource: &Resource) {
-        match resource.stored.group.as_str() {
-            crate::rbac::GROUP => self.access.changed(),
-            "admissionregistration.k8s.io" => self.policies.changed(),
-            _ => {}
+/// An object after a write.
+enum Outcome {
+    /// As it is kept now: its bytes are the answer, and need no reading.
+    Stored(Object),
+    /// As it would be, or was at last.
+    Shown(Value),
+}
+
+impl Outcome {
+    /// The object as this resource shows it.
+    fn into_value(self, resource: &Resource) -> Value {
+        match self {
+            Self::Stored(object) => view::shown(resource, &object),
+            Self::Shown(object) => object,
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::store::Object;
 use apimachinery::schema;
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// An object as this resource shows it.
 pub(crate) fn shown(resource: &Resource, object: &Object) -> Value {
@@ -42,8 +43,21 @@ fn show(resource: &Resource, revision: u64, value: &mut Value) {
     }
 }
 
+/// Is an object of this revision kept just as this resource shows it?
+pub(crate) fn is_shown_as_kept(resource: &Resource, revision: u64) -> bool {
+    is_kept_as_shown(resource) && !needs_reading(resource, revision)
+}
+
+/// Is an object of this resource kept just as it is?
+fn is_kept_as_shown(resource: &Resource) -> bool {
+    resource.version == resource.stored.version && resource.group == resource.stored.group
+}
+
 /// An object as it is kept.
-pub(crate) fn stored(resource: &Resource, object: &Value) -> Value {
+pub(crate) fn stored<'v>(resource: &Resource, object: &'v Value) -> Cow<'v, Value> {
+    if is_kept_as_shown(resource) {
+        return Cow::Borrowed(object);
+    }
     let mut value = object.clone();
     if is_new_event(resource) {
         rename(&mut value, true);
@@ -55,7 +69,7 @@ pub(crate) fn stored(resource: &Resource, object: &Value) -> Value {
         schema::prune(&mut value, &custom.stored_schema);
         schema::default(&mut value, &custom.stored_schema);
     }
-    value
+    Cow::Owned(value)
 }
 
 /// Events of the group `events.k8s.io` are core events under other names.

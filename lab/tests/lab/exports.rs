@@ -303,7 +303,8 @@ async fn drift(lab: &Lab) -> Outcome {
     services.delete("derived-web", &Default::default()).await?;
     lab.member(2).tools("drift", "tools").await?;
     answered(lab.member(2), "drift", "web", "member1").await?;
-    ensure!(addresses(lab.member(2), "drift", "web").await? == before, "made anew with the same addresses");
+    let after = addresses(lab.member(2), "drift", "web").await?;
+    ensure!(after == before, "made anew with other addresses: {after:?}, it had {before:?}");
     unexport(lab.member(1), "drift", "web").await
 }
 

@@ -2,6 +2,7 @@
 
 use super::SelectorError;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
 
 /// All of its terms must hold; with none it selects everything.
@@ -46,7 +47,7 @@ impl Selector {
     }
 
     /// Does it select an object with these fields? A field that the object does not have is the empty string.
-    pub fn matches(&self, field: impl Fn(&str) -> Option<String>) -> bool {
+    pub fn matches<'a>(&self, field: impl Fn(&str) -> Option<Cow<'a, str>>) -> bool {
         self.terms.iter().all(|term| (field(&term.field).unwrap_or_default() == term.value) == term.equal)
     }
 
@@ -56,9 +57,9 @@ impl Selector {
         self.matches(|path| {
             let found = path.split('.').try_fold(object, |value, step| value.get(step))?;
             match found {
-                Value::String(text) => Some(text.clone()),
-                Value::Bool(flag) => Some(flag.to_string()),
-                Value::Number(number) => Some(number.to_string()),
+                Value::String(text) => Some(Cow::Borrowed(text.as_str())),
+                Value::Bool(flag) => Some(flag.to_string().into()),
+                Value::Number(number) => Some(number.to_string().into()),
                 Value::Null | Value::Array(_) | Value::Object(_) => None,
             }
         })

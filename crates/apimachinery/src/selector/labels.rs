@@ -69,7 +69,7 @@ impl Selector {
     /// Does it select something with these labels?
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.holds(|key| labels.get(key).map(String::as_str))
+        self.matches_by(|key| labels.get(key).map(String::as_str))
     }
 
     /// Does it select this object by its `metadata.labels`?
@@ -82,10 +82,11 @@ impl Selector {
     /// Does it select something with these labels, as they stand in an object?
     #[must_use]
     pub fn matches_labels(&self, labels: &Value) -> bool {
-        self.holds(|key| labels.get(key).and_then(Value::as_str))
+        self.matches_by(|key| labels.get(key).and_then(Value::as_str))
     }
 
-    fn holds<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+    /// Does it select something whose labels are found by `label`?
+    pub fn matches_by<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| requirement.holds(label(&requirement.key)))
     }
 }

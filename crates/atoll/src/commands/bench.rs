@@ -1,19 +1,21 @@
-//! `atoll bench`: measures a running clusterset from outside.
+//! `atoll bench`: measures a running clusterset, or Kubernetes APIs, from outside.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use atoll_bench::api::{Amounts, Running, measure_running};
 use atoll_bench::{Cluster, Environment, Flags, Scenario};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
 use crate::output;
 
-/// Measure a running clusterset from outside.
+/// Measure a running clusterset, or Kubernetes APIs, from outside.
 #[derive(Args)]
-#[command(after_help = "Example:
-  atoll bench propagation --from paris.yaml --to tokyo.yaml")]
+#[command(after_help = "Examples:
+  atoll bench propagation --from paris.yaml --to tokyo.yaml
+  atoll bench api --kubeconfig hub.yaml --kubeconfig other.yaml")]
 pub(crate) struct Bench {
     #[command(subcommand)]
     what: What,
@@ -21,7 +23,34 @@ pub(crate) struct Bench {
 
 #[derive(Subcommand)]
 enum What {
+    Api(Api),
     Propagation(Propagation),
+}
+
+/// Measure Kubernetes APIs side by side: creates, updates, and how soon watchers see a change.
+///
+/// It makes and takes away a namespace of its own (atoll-bench-api) in each. How soon an API starts is measured by
+/// `make bench-api`, which starts the hub's own API and a kube-apiserver on etcd beside it.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  atoll bench api --kubeconfig ~/.atoll/kubeconfig --objects 1000
+  atoll bench api --kubeconfig all.yaml --context hub --kubeconfig all.yaml --context paris -o json
+  atoll bench api --kubeconfig ~/.atoll/kubeconfig --pid $(pidof atoll)    its memory as well")]
+struct Api {
+    /// The kubeconfig of an administrator of an API; the first one named is compared with the others.
+    #[arg(long, value_name = "FILE", required = true)]
+    kubeconfig: Vec<PathBuf>,
+    /// The contexts in them, in the same order [default: their current ones].
+    #[arg(long, value_name = "CONTEXT")]
+    context: Vec<String>,
+    /// The processes of the APIs, in the same order, if they are on this host.
+    #[arg(long, value_name = "PID")]
+    pid: Vec<u32>,
+    #[command(flatten)]
+    amounts: Amounts,
+    /// How to print the result.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 }
 
 /// Measure how fast a change in one member is in the others, against a floor of the same writes.
@@ -61,11 +90,44 @@ enum Format {
     Yaml,
 }
 
+impl Format {
+    fn print<T: serde::Serialize + ToString>(self, report: &T) -> anyhow::Result<()> {
+        match self {
+            Self::Text => output::text(&report.to_string()),
+            Self::Json => output::json(report),
+            Self::Yaml => output::yaml(report),
+        }
+    }
+}
+
 impl Bench {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.what {
+            What::Api(api) => Box::pin(api.run()).await,
             What::Propagation(propagation) => Box::pin(propagation.run()).await,
         }
+    }
+}
+
+impl Api {
+    async fn run(self) -> anyhow::Result<()> {
+        if self.context.len() > self.kubeconfig.len() || self.pid.len() > self.kubeconfig.len() {
+            return Err(Failure::usage(
+                "there are more --context or --pid than --kubeconfig",
+                "give each a --kubeconfig; the same file may be named twice",
+            )
+            .into());
+        }
+        let contexts = self.context.iter().map(Some).chain(std::iter::repeat(None));
+        let pids = self.pid.iter().map(|pid| vec![*pid]).chain(std::iter::repeat(Vec::new()));
+        let apis =
+            self.kubeconfig.iter().zip(contexts).zip(pids).map(|((file, context), processes)| {
+                Ok(Running { cluster: cluster(file, context)?, processes })
+            });
+        let apis: Vec<Running> = apis.collect::<anyhow::Result<_>>()?;
+        let report =
+            Box::pin(measure_running(apis, self.amounts, &|doing| eprintln!("bench: {doing}"))).await?;
+        self.output.print(&report)
     }
 }
 
@@ -96,11 +158,7 @@ impl Propagation {
             progress: Arc::new(|doing| eprintln!("bench: {doing}")),
         };
         let report = Box::pin(atoll_bench::propagation(self.flags.options(), environment)).await?;
-        match self.output {
-            Format::Text => output::text(&report.to_string())?,
-            Format::Json => output::json(&report)?,
-            Format::Yaml => output::yaml(&report)?,
-        }
+        self.output.print(&report)?;
         match report.unfinished {
             Some(why) => Err(anyhow::anyhow!("the benchmark broke off: {why}")),
             None => Ok(()),

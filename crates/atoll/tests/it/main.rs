@@ -46,6 +46,8 @@ fn help_has_examples_for_every_command() {
         "apply",
         "delete",
         "bench",
+        "bench api",
+        "bench propagation",
         "dns",
         "dns setup",
         "dns manifest",
@@ -149,6 +151,12 @@ error: cannot read the kubeconfig `/nonexistent`
     let (code, _, talk) = atoll(&["bench", "propagation", "--from", "a", "--to", "b", "--only", "restart"]);
     assert_eq!(code, Some(2));
     assert!(talk.starts_with("error: restarts cannot be measured from outside\n  hint: "), "{talk}");
+    let (code, _, talk) = atoll(&["bench", "api", "--kubeconfig", "a", "--pid", "1", "--pid", "2"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        talk.starts_with("error: there are more --context or --pid than --kubeconfig\n  hint: "),
+        "{talk}"
+    );
 }
 
 #[test]

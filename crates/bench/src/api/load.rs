@@ -29,7 +29,7 @@ enum Doings {
 }
 
 impl Load {
-    /// Opens a connection per client, and makes the namespace.
+    /// Opens a connection per client, and makes the namespace, or empties what a run left that broke off.
     pub(super) async fn on(server: &dyn Server, clients: usize) -> Result<Self, Error> {
         let mut load = Self { server: server.name().to_owned(), clients: Vec::new() };
         for _ in 0..clients {
@@ -38,12 +38,33 @@ impl Load {
             load.clients.push(client);
         }
         let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
-        if let Some(first) = load.clients.first() {
-            let made =
-                first.request_text(send("POST", "/api/v1/namespaces", body.to_string().into_bytes())).await;
-            made.doing(|| format!("make a namespace in {}", server.name()))?;
+        let made = load.first("POST", "/api/v1/namespaces", body.to_string().into_bytes()).await;
+        match made {
+            Err(kube::Error::Api(status)) if status.code == 409 => load.empty().await?,
+            made => made.doing(|| format!("make a namespace in {}", server.name()))?,
         }
         Ok(load)
+    }
+
+    /// Takes away the namespace, and all that is in it.
+    pub(super) async fn clear(&self) -> Result<(), Error> {
+        self.empty().await?;
+        let gone = self.first("DELETE", &format!("/api/v1/namespaces/{NAMESPACE}"), Vec::new()).await;
+        gone.doing(|| format!("take the namespace away in {}", self.server))
+    }
+
+    async fn empty(&self) -> Result<(), Error> {
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?labelSelector=app%3Dbench");
+        let gone = self.first("DELETE", &path, Vec::new()).await;
+        gone.doing(|| format!("take objects away in {}", self.server))
+    }
+
+    /// A request of the first client.
+    async fn first(&self, method: &str, path: &str, body: Vec<u8>) -> Result<(), kube::Error> {
+        match self.clients.first() {
+            Some(first) => first.request_text(send(method, path, body)).await.map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     pub(super) async fn create(&self, objects: Range<usize>) -> Result<Rate, Error> {

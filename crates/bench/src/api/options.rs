@@ -3,14 +3,28 @@
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// How much is measured.
+/// How much is measured of servers that are started for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Options {
-    /// How many starts of each kind.
+    /// How many starts of each kind; with none, the servers run already.
     #[cfg_attr(feature = "cli", arg(long, default_value_t = 5, value_name = "N"))]
     pub starts: usize,
+    /// How long a server is left alone before its memory is read.
+    #[cfg_attr(feature = "cli", arg(long, default_value_t = 5, value_name = "SECONDS"))]
+    pub settle_seconds: u64,
+    /// What is asked of them.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "cli", command(flatten))]
+    pub amounts: Amounts,
+}
+
+/// How much is asked of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub struct Amounts {
     /// How many objects are created, and then updated.
     #[cfg_attr(feature = "cli", arg(long, default_value_t = 10_000, value_name = "N"))]
     pub objects: usize,
@@ -26,12 +40,9 @@ pub struct Options {
     /// How many changes they are shown in each round.
     #[cfg_attr(feature = "cli", arg(long, default_value_t = 100, value_name = "N"))]
     pub changes: usize,
-    /// How long a server is left alone before its memory is read.
-    #[cfg_attr(feature = "cli", arg(long, default_value_t = 5, value_name = "SECONDS"))]
-    pub settle_seconds: u64,
 }
 
-impl Options {
+impl Amounts {
     /// The objects of one round.
     pub(super) fn objects_of(&self, round: usize) -> Range<usize> {
         let rounds = self.rounds.max(1);
@@ -45,16 +56,8 @@ mod tests {
 
     #[test]
     fn every_object_is_of_one_round() {
-        let options = Options {
-            starts: 1,
-            objects: 10,
-            rounds: 3,
-            clients: 1,
-            watchers: 1,
-            changes: 1,
-            settle_seconds: 0,
-        };
-        let all: Vec<_> = (0..3).flat_map(|round| options.objects_of(round)).collect();
+        let amounts = Amounts { objects: 10, rounds: 3, clients: 1, watchers: 1, changes: 1 };
+        let all: Vec<_> = (0..3).flat_map(|round| amounts.objects_of(round)).collect();
         assert_eq!(all, (0..10).collect::<Vec<_>>());
     }
 }

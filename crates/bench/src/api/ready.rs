@@ -45,7 +45,9 @@ pub(super) async fn client(server: &dyn Server) -> Result<kube::Client, Error> {
     let unusable = |why: String| Error::Kubeconfig { cluster: server.name().to_owned(), why };
     let text = server.kubeconfig().map_err(unusable)?;
     let parsed = Kubeconfig::from_yaml(&text).map_err(|error| unusable(error.to_string()))?;
-    let config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
+    let options =
+        KubeConfigOptions { context: server.context().map(str::to_owned), ..KubeConfigOptions::default() };
+    let config = kube::Config::from_custom_kubeconfig(parsed, &options).await;
     let mut config = config.map_err(|error| unusable(error.to_string()))?;
     config.connect_timeout = Some(Duration::from_secs(10));
     config.read_timeout = Some(Duration::from_secs(60));

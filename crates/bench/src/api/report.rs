@@ -1,6 +1,6 @@
 //! What was measured: a value for programs, and a table of it for people.
 
-use super::Options;
+use super::{Amounts, Options};
 use crate::stats::{Summary, percentile};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,9 +27,9 @@ pub struct Row {
     /// Milliseconds from start to ready, with all objects.
     pub start_full_ms: Vec<f64>,
     /// Resident memory with no objects.
-    pub rss_empty_mb: f64,
+    pub rss_empty_mb: Option<f64>,
     /// Resident memory with all objects.
-    pub rss_full_mb: f64,
+    pub rss_full_mb: Option<f64>,
     /// Creates.
     pub creates: Rate,
     /// Updates.
@@ -75,8 +75,8 @@ impl Row {
             name: name.to_owned(),
             start_empty_ms: Vec::new(),
             start_full_ms: Vec::new(),
-            rss_empty_mb: 0.0,
-            rss_full_mb: 0.0,
+            rss_empty_mb: None,
+            rss_full_mb: None,
             creates: Rate::default(),
             updates: Rate::default(),
             watch: None,
@@ -108,14 +108,14 @@ struct Line {
 
 impl Report {
     fn lines(&self) -> Vec<Line> {
-        let Options { objects, clients, watchers, .. } = self.options;
+        let Amounts { objects, clients, watchers, .. } = self.options.amounts;
         let line = |title: &str, unit, of| Line { title: title.to_owned(), unit, of, more: false };
         let rate = |title: String, of| Line { title, unit: "/s", of, more: true };
         vec![
             line("start to ready, empty", "ms", |row| middle(&row.start_empty_ms)),
             line(&format!("start to ready, {objects} objects"), "ms", |row| middle(&row.start_full_ms)),
-            line("memory, empty", "MB", |row| Some(row.rss_empty_mb)),
-            line(&format!("memory, {objects} objects"), "MB", |row| Some(row.rss_full_mb)),
+            line("memory, empty", "MB", |row| row.rss_empty_mb),
+            line(&format!("memory, {objects} objects"), "MB", |row| row.rss_full_mb),
             rate(format!("creates, {clients} clients"), |row| middle(&row.creates.per_second)),
             line("  one create, p50", "ms", |row| Some(row.creates.latency?.p50)),
             line("  one create, p99", "ms", |row| Some(row.creates.latency?.p99)),
@@ -181,15 +181,8 @@ mod tests {
 
     #[test]
     fn the_table_says_who_is_better_and_by_how_much() {
-        let options = Options {
-            starts: 1,
-            objects: 10,
-            rounds: 1,
-            clients: 16,
-            watchers: 100,
-            changes: 1,
-            settle_seconds: 0,
-        };
+        let amounts = Amounts { objects: 10, rounds: 1, clients: 16, watchers: 100, changes: 1 };
+        let options = Options { starts: 1, settle_seconds: 0, amounts };
         let row = |name: &str, start: f64, rate: f64| Row {
             start_empty_ms: vec![start, start * 2.0, start * 9.0],
             creates: Rate { per_second: vec![rate], ..Rate::default() },

@@ -2,7 +2,7 @@
 
 use super::load::{NAMESPACE, config_map, send};
 use super::ready::{client, get};
-use super::{Options, Server};
+use super::{Amounts, Server};
 use crate::error::{Doing, Error};
 use futures_util::{AsyncBufReadExt, StreamExt};
 use std::time::{Duration, Instant};
@@ -41,19 +41,19 @@ struct Watchers {
 }
 
 /// One round of changes.
-pub(super) async fn measure(server: &dyn Server, options: &Options, round: usize) -> Result<Seen, Error> {
+pub(super) async fn measure(server: &dyn Server, amounts: &Amounts, round: usize) -> Result<Seen, Error> {
     let writer = client(server).await?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     if round == 0 {
         let made = writer.request_text(send("POST", &path, config_map(WATCHED, "nothing yet"))).await;
         made.doing(|| format!("make what is watched in {}", server.name()))?;
     }
-    let mut watchers = Watchers::open(server, &path, options.watchers).await?;
+    let mut watchers = Watchers::open(server, &path, amounts.watchers).await?;
     let mut times = Vec::new();
     // Each watch begins with the object as it is: from then on it is known to be open.
     watchers.told(None).await?;
-    for change in 0..options.changes {
-        let says = format!("<{}>", round * options.changes + change);
+    for change in 0..amounts.changes {
+        let says = format!("<{}>", round * amounts.changes + change);
         let body = config_map(WATCHED, &says);
         let sent = Instant::now();
         let writing = writer.request_text(send("PUT", &format!("{path}/{WATCHED}"), body));

@@ -3,6 +3,7 @@
 use super::Core;
 use super::service::Who;
 use crate::authn::{Bearer, Claims, User};
+use crate::cached::Cached;
 use crate::encode;
 use crate::rbac::{self, Attributes, Authorizer, Decision, Target};
 use crate::refusal::{Refusal, Subject};
@@ -11,12 +12,12 @@ use crate::store::{Key, Store};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 /// Roles and bindings as the store has them; read again after each change of theirs.
 #[derive(Default)]
 pub(crate) struct Access {
-    known: RwLock<Option<Arc<Authorizer>>>,
+    known: Cached<Authorizer>,
 }
 
 const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
@@ -24,25 +25,21 @@ const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "r
 impl Access {
     /// Something of `rbac.authorization.k8s.io` was written.
     pub(crate) fn changed(&self) {
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.known.changed();
     }
 
     /// The roles and bindings of this moment.
     pub(crate) fn now(&self, store: &Store) -> Arc<Authorizer> {
-        if let Some(known) = &*self.known.read().unwrap_or_else(PoisonError::into_inner) {
-            return Arc::clone(known);
-        }
-        let mut slot = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let mut authorizer = Authorizer::default();
-        for resource in RESOURCES {
-            let prefix = Key::resource_prefix(rbac::GROUP, resource);
-            for object in store.list(&prefix, None, None, None).map(|page| page.objects).unwrap_or_default() {
-                authorizer.put(resource, &encode::read(&object.body));
+        self.known.now(|| {
+            let mut authorizer = Authorizer::default();
+            for resource in RESOURCES {
+                let page = store.list(&Key::resource_prefix(rbac::GROUP, resource), None, None, None);
+                for object in page.map(|page| page.objects).unwrap_or_default() {
+                    authorizer.put(resource, &encode::read(&object.body));
+                }
             }
-        }
-        let authorizer = Arc::new(authorizer);
-        *slot = Some(Arc::clone(&authorizer));
-        authorizer
+            authorizer
+        })
     }
 }
 

@@ -1,11 +1,10 @@
 //! What every API has from its first start on: a few namespaces, and the default roles.
 
 use super::Core;
-use crate::encode::{Glance, Unrevised};
+use crate::encode::Glance;
 use crate::rbac;
 use crate::refusal::Refusal;
-use crate::registry;
-use crate::store::{Key, Write, WriteError};
+use crate::store::{Key, WriteError};
 use crate::{encode, strategy};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
@@ -25,7 +24,6 @@ impl Core {
         // All at once: they share a sync of the disk.
         let all = namespaces.into_iter().chain(roles).chain([service]);
         try_join_all(all.map(|(plural, group, object)| self.ensure(plural, group, object))).await?;
-        self.access.changed();
         // The CRDs of an earlier run are served before the first request is.
         let prefix = Key::resource_prefix("apiextensions.k8s.io", "customresourcedefinitions");
         let page = self
@@ -36,8 +34,7 @@ impl Core {
             for object in &page.objects {
                 let definition = encode::read(&object.body);
                 if crate::collector::is_accepted(&definition) {
-                    let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-                    served.define(&name, registry::resources(&definition, page.revision));
+                    served.define(object.key.name(), &definition, page.revision);
                 }
             }
         });
@@ -53,15 +50,14 @@ impl Core {
         }
         object["metadata"]["uid"] = self.here.uid().into();
         object["metadata"]["creationTimestamp"] = self.here.stamp().into();
-        if let Some(resource) = self.served.now().any_version(group, plural) {
-            strategy::default(resource, &mut object);
-            strategy::prepare_create(resource, &mut object);
-            if let Ok(reservation) = self.addresses.reserve(resource, &mut object, None, &self.here) {
-                reservation.keep();
-            }
+        let registry = self.served.now();
+        let Some(resource) = registry.any_version(group, plural) else { return Ok(()) };
+        strategy::default(resource, &mut object);
+        strategy::prepare_create(resource, &mut object);
+        if let Ok(reservation) = self.addresses.reserve(resource, &mut object, None, &self.here) {
+            reservation.keep();
         }
-        let body = Unrevised::new(&object);
-        match self.store.write(key, Write::create(move |revision| body.at(revision))).await {
+        match self.write(resource, key, &object, None).await {
             Ok(_) | Err(WriteError::Exists(_)) => Ok(()),
             Err(error) => Err(Refusal::internal(&error.to_string())),
         }

@@ -4,9 +4,8 @@ use super::discard::{Fate, drop_finalizer};
 use crate::api::Core;
 use crate::encode;
 use crate::registry;
-use crate::resource::Resource;
-use crate::store::{EventKind, Key};
-use crate::strategy::strings;
+use crate::store::{EventKind, Key, Object};
+use crate::strategy::{has_condition, strings};
 use crate::verbs::CLEANUP;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,60 +14,76 @@ use std::sync::Arc;
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 
-/// What is served of a CRD: another of these means that it is described anew.
-type Described = (Value, Value, bool);
+/// What is known of all CRDs.
+#[derive(Default)]
+struct Known {
+    /// The names that each has.
+    names: BTreeMap<String, Names>,
+    /// Those whose objects are being deleted.
+    cleaning: BTreeSet<String>,
+}
+
+/// The names that a CRD has in its group.
+struct Names {
+    group: Value,
+    resources: Vec<String>,
+    kinds: Vec<String>,
+}
+
+impl Names {
+    fn of(definition: &Value) -> Self {
+        let names = &definition["status"]["acceptedNames"];
+        let text = |field: &str| names[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let short = strings(&names["shortNames"]).map(str::to_owned);
+        Self {
+            group: definition["spec"]["group"].clone(),
+            resources: text("plural").into_iter().chain(text("singular")).chain(short).collect(),
+            kinds: text("kind").into_iter().chain(text("listKind")).collect(),
+        }
+    }
+}
 
 /// Keeps CRDs and what is served in step, for ever.
 pub(super) async fn run(core: Arc<Core>) {
     let prefix = Key::resource_prefix(GROUP, PLURAL);
-    let mut served = BTreeMap::new();
-    let mut cleaning = BTreeSet::new();
+    let mut known = Known::default();
     loop {
         let Ok(page) = core.store.list(&prefix, None, None, None) else { return };
         let Ok(mut watch) = core.store.watch(&prefix, Some(page.revision)) else { continue };
+        let names = |object: &Object| (object.key.name().to_owned(), Names::of(&encode::read(&object.body)));
+        known.names = page.objects.iter().map(names).collect();
         for object in &page.objects {
-            step(&core, object.key.name(), &mut served, &mut cleaning).await;
+            step(&core, object.key.name(), &mut known).await;
         }
         // Falling behind means to start over.
         while let Ok(event) = watch.next().await {
             let name = event.object.key.name().to_owned();
             if event.kind == EventKind::Deleted {
-                served.remove(&name);
-                cleaning.remove(&name);
+                known.names.remove(&name);
+                known.cleaning.remove(&name);
                 core.served.change(|registry| registry.forget(&name));
                 // Its names are free: others may have waited for them.
                 let Ok(page) = core.store.list(&prefix, None, None, None) else { return };
                 for other in &page.objects {
-                    step(&core, other.key.name(), &mut served, &mut cleaning).await;
+                    step(&core, other.key.name(), &mut known).await;
                 }
             } else {
-                step(&core, &name, &mut served, &mut cleaning).await;
+                step(&core, &name, &mut known).await;
             }
         }
     }
 }
 
 /// Brings one CRD up to date.
-async fn step(
-    core: &Arc<Core>,
-    name: &str,
-    served: &mut BTreeMap<String, Described>,
-    cleaning: &mut BTreeSet<String>,
-) {
+async fn step(core: &Arc<Core>, name: &str, known: &mut Known) {
     let key = Key::new(GROUP, PLURAL, "", name);
     let Some(object) = core.store.get(&key) else { return };
     let mut definition = encode::read(&object.body);
-    let taken = taken_names(core, &definition);
-    let verdict = judge(&definition, &taken);
+    let verdict = judge(&definition, &known.taken(name, &definition));
+    definition["status"]["acceptedNames"] = verdict.names.clone();
+    known.names.insert(name.to_owned(), Names::of(&definition));
     if verdict.accepted {
-        definition["status"]["acceptedNames"] = verdict.names.clone();
-        let terminating = has_condition(&definition, "Terminating");
-        let described = (definition["spec"].clone(), verdict.names.clone(), terminating);
-        if served.get(name) != Some(&described) {
-            let resources = registry::resources(&definition, core.store.revision());
-            core.served.change(|registry| registry.define(name, resources));
-            served.insert(name.to_owned(), described);
-        }
+        core.served.define(name, &definition, core.store.revision());
     }
     let registry = core.served.now();
     let Some(own) = registry.find(GROUP, "v1", PLURAL) else { return };
@@ -80,7 +95,7 @@ async fn step(
     let going = definition["metadata"].get("deletionTimestamp").is_some();
     if going
         && strings(&definition["metadata"]["finalizers"]).any(|one| one == CLEANUP)
-        && cleaning.insert(name.to_owned())
+        && known.cleaning.insert(name.to_owned())
     {
         tokio::spawn(clean(Arc::clone(core), definition, key));
     }
@@ -94,27 +109,24 @@ struct Verdict {
     message: String,
 }
 
-/// The names that other CRDs of the group have.
-fn taken_names(core: &Core, definition: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
-    let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
-    let page = core.store.list(&Key::resource_prefix(GROUP, PLURAL), None, None, None);
-    for object in page.map(|page| page.objects).unwrap_or_default() {
-        let other = encode::read(&object.body);
-        if other["metadata"]["name"] == definition["metadata"]["name"]
-            || other["spec"]["group"] != definition["spec"]["group"]
-        {
-            continue;
+/// Names of resources and of kinds.
+type Taken<'k> = (BTreeSet<&'k str>, BTreeSet<&'k str>);
+
+impl Known {
+    /// The names that other CRDs of the group have.
+    fn taken(&self, name: &str, definition: &Value) -> Taken<'_> {
+        let (mut resources, mut kinds) = Taken::default();
+        for (other, names) in &self.names {
+            if other != name && names.group == definition["spec"]["group"] {
+                resources.extend(names.resources.iter().map(String::as_str));
+                kinds.extend(names.kinds.iter().map(String::as_str));
+            }
         }
-        let names = &other["status"]["acceptedNames"];
-        let text = |field: &str| names[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        resources.extend(text("plural").into_iter().chain(text("singular")));
-        resources.extend(strings(&names["shortNames"]).map(str::to_owned));
-        kinds.extend(text("kind").into_iter().chain(text("listKind")));
+        (resources, kinds)
     }
-    (resources, kinds)
 }
 
-fn judge(definition: &Value, (resources, kinds): &(BTreeSet<String>, BTreeSet<String>)) -> Verdict {
+fn judge(definition: &Value, (resources, kinds): &Taken<'_>) -> Verdict {
     let wanted = &definition["spec"]["names"];
     let mut names = definition["status"]["acceptedNames"].clone();
     if !names.is_object() {
@@ -202,11 +214,6 @@ pub(crate) fn set_condition(
     }
 }
 
-fn has_condition(definition: &Value, kind: &str) -> bool {
-    let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|one| one["type"] == kind && one["status"] == "True")
-}
-
 /// Were a CRD's names accepted?
 pub(crate) fn is_accepted(definition: &Value) -> bool {
     has_condition(definition, "NamesAccepted") || has_condition(definition, "Established")
@@ -214,14 +221,8 @@ pub(crate) fn is_accepted(definition: &Value) -> bool {
 
 /// Deletes every object of a CRD that goes, then lets it go.
 async fn clean(core: Arc<Core>, definition: Value, key: Key) {
-    let of = |registry: &registry::Registry| -> Option<Arc<Resource>> {
-        let name = definition["metadata"]["name"].as_str()?;
-        registry
-            .definitions()
-            .find(|(known, _)| *known == name)
-            .and_then(|(_, resources)| resources.first().cloned())
-    };
-    let resource = of(&core.served.now())
+    let served = core.served.now().defined(key.name()).first().cloned();
+    let resource = served
         .or_else(|| registry::resources(&definition, core.store.revision()).into_iter().next().map(Arc::new));
     if let Some(resource) = resource {
         let prefix = Key::resource_prefix(&resource.stored.group, &resource.stored.plural);

@@ -1,10 +1,10 @@
 //! Objects that the server itself deletes or changes.
 
 use crate::api::Core;
-use crate::encode::Unrevised;
 use crate::request::{DeleteOptions, Propagation};
 use crate::resource::Resource;
-use crate::store::{Key, Write, WriteError};
+use crate::store::{Key, WriteError};
+use crate::strategy::take_out;
 use crate::verbs::{Step, next_step};
 use crate::view;
 use serde_json::Value;
@@ -33,9 +33,8 @@ impl Core {
             let outcome = match next_step(resource, &old, &options, self.here.now()) {
                 Step::Nothing => return Ok(Fate::Waits),
                 Step::Mark(new) => {
-                    let body = Unrevised::new(&view::stored(resource, &new));
-                    let write = Write::update(existing.revision, move |revision| body.at(revision));
-                    self.store.write(key.clone(), write).await.map(|_| Fate::Waits)
+                    let written = self.write(resource, key.clone(), &new, Some(existing.revision)).await;
+                    written.map(|_| Fate::Waits)
                 }
                 Step::Remove => self.remove(resource, &existing, &old).await.map(|_| Fate::Gone),
             };
@@ -64,9 +63,7 @@ impl Core {
             let outcome = if crate::verbs::is_finished(&new, &old) {
                 self.remove(resource, &existing, &old).await.map(|_| ())
             } else {
-                let body = Unrevised::new(&view::stored(resource, &new));
-                let write = Write::update(existing.revision, move |revision| body.at(revision));
-                self.store.write(key.clone(), write).await.map(|_| self.written(resource))
+                self.write(resource, key.clone(), &new, Some(existing.revision)).await.map(|_| ())
             };
             match outcome {
                 Err(WriteError::Conflict(_)) => {}
@@ -79,13 +76,5 @@ impl Core {
 
 /// Takes a finalizer away. False if it was not there.
 pub(super) fn drop_finalizer(object: &mut Value, name: &str) -> bool {
-    let Some(fields) = object["metadata"].as_object_mut() else { return false };
-    let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) else { return false };
-    let before = list.len();
-    list.retain(|one| one != name);
-    let changed = list.len() < before;
-    if list.is_empty() {
-        fields.remove("finalizers");
-    }
-    changed
+    take_out(&mut object["metadata"], "finalizers", |one| one == name)
 }

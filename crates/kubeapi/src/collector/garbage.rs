@@ -6,6 +6,7 @@ use crate::encode::{Glance, Owner};
 use crate::request::Propagation;
 use crate::resource::Resource;
 use crate::store::{Event, EventKind, Key, Object, WriteError};
+use crate::strategy::take_out;
 use crate::verbs::{FOREGROUND, ORPHAN};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -229,13 +230,6 @@ async fn amend(core: &Core, key: &Key, change: impl Fn(&mut Value) -> bool) {
 }
 
 fn forget_owners(object: &mut Value, uids: &[String]) -> bool {
-    let Some(fields) = object["metadata"].as_object_mut() else { return false };
-    let Some(list) = fields.get_mut("ownerReferences").and_then(Value::as_array_mut) else { return false };
-    let before = list.len();
-    list.retain(|owner| !uids.iter().any(|uid| owner["uid"] == uid.as_str()));
-    let changed = list.len() < before;
-    if list.is_empty() {
-        fields.remove("ownerReferences");
-    }
-    changed
+    let forgotten = |owner: &Value| uids.iter().any(|uid| owner["uid"] == uid.as_str());
+    take_out(&mut object["metadata"], "ownerReferences", forgotten)
 }

@@ -6,6 +6,7 @@ use crate::api::Core;
 use crate::encode::Glance;
 use crate::resource::Resource;
 use crate::store::{EventKind, Key, Object};
+use crate::strategy::take_out;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -177,17 +178,7 @@ async fn finish(core: &Arc<Core>, name: &str) -> bool {
     let key = Key::new("", "namespaces", "", name);
     let amended = core
         .amend(resource, &key, |namespace| {
-            let Some(spec) = namespace["spec"].as_object_mut() else { return false };
-            let Some(list) = spec.get_mut("finalizers").and_then(serde_json::Value::as_array_mut) else {
-                return false;
-            };
-            let before = list.len();
-            list.retain(|one| one != "kubernetes");
-            let changed = list.len() < before;
-            if list.is_empty() {
-                spec.remove("finalizers");
-            }
-            changed
+            take_out(&mut namespace["spec"], "finalizers", |one| one == "kubernetes")
         })
         .await;
     if let Err(error) = amended {

@@ -49,20 +49,24 @@ impl Expression {
 impl Authorizer {
     /// The rules that an aggregating cluster role gathers now: what its `rules` should be. None if it isn't one.
     pub fn aggregated(&self, name: &str) -> Option<Vec<Rule>> {
-        self.cluster_role(name)?.gathers.as_ref()?;
-        Some(self.gathered(name))
+        self.gathered().get(name).cloned()
     }
 
     /// The cluster roles that gather.
     pub fn aggregating(&self) -> impl Iterator<Item = &str> {
-        let of_cluster = self.roles.iter().filter(|((namespace, _), _)| namespace.is_empty());
-        of_cluster.filter(|(_, role)| role.gathers.is_some()).map(|((_, name), _)| name.as_str())
+        self.cluster_roles().filter(|(_, role)| role.gathers.is_some()).map(|(name, _)| name.as_str())
     }
 
-    pub(super) fn gathered(&self, name: &str) -> Vec<Rule> {
-        let mut rules = Vec::new();
-        self.gather(name, &mut BTreeSet::new(), &mut rules);
-        rules
+    /// What each of them gathers.
+    pub(super) fn gathered(&self) -> &BTreeMap<String, Vec<Rule>> {
+        self.gathered.get_or_init(|| {
+            let gather = |name: &str| {
+                let mut rules = Vec::new();
+                self.gather(name, &mut BTreeSet::new(), &mut rules);
+                (name.to_owned(), rules)
+            };
+            self.aggregating().map(gather).collect()
+        })
     }
 
     /// Roles in order of their names, each rule once. `passed` are those above: roles may gather each other.
@@ -80,8 +84,8 @@ impl Authorizer {
             return;
         }
         for gather in gathers {
-            for ((namespace, other), role) in &self.roles {
-                if namespace.is_empty() && other != name && gather.takes(&role.labels) {
+            for (other, role) in self.cluster_roles() {
+                if other != name && gather.takes(&role.labels) {
                     self.gather(other, passed, rules);
                 }
             }
@@ -89,6 +93,10 @@ impl Authorizer {
     }
 
     fn cluster_role(&self, name: &str) -> Option<&Role> {
-        self.roles.get(&(String::new(), name.to_owned()))
+        self.roles.get("")?.get(name)
+    }
+
+    fn cluster_roles(&self) -> impl Iterator<Item = (&String, &Role)> {
+        self.roles.get("").into_iter().flatten()
     }
 }

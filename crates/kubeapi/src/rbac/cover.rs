@@ -50,8 +50,8 @@ impl Authorizer {
     /// # Errors
     /// There is no such role; the text is what the real server says.
     pub fn role_rules(&self, kind: &str, name: &str, namespace: &str) -> Result<Vec<Rule>, String> {
-        let role_ref = super::RoleRef { kind: kind.into(), name: name.into() };
-        self.rules(&super::Binding { role_ref, subjects: Vec::new() }, namespace)
+        let role = super::RoleRef { kind: kind.into(), name: name.into() };
+        self.rules_of(&role, namespace).map(<[Rule]>::to_vec)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::versions;
 use crate::resource::{Custom, Names, Resource, Scale, SchemaRef, Stored, Subresource};
-use crate::strategy::{Generation, Habits, strings};
+use crate::strategy::{Generation, Habits, has_condition, strings};
+use apimachinery::builtin;
 use apimachinery::schema::{self, Rules, Schema};
 use serde_json::Value;
 use std::sync::Arc;
@@ -35,15 +36,12 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
     };
     let schema = schema_of(version);
     let subresources = subresources(&version["subresources"]);
+    let has_status = subresources.contains(&Subresource::Status);
     let habits = Habits {
         generation: Generation::Content,
         unconditional_update: false,
-        resets: if subresources.contains(&Subresource::Status) {
-            vec!["status".to_owned()]
-        } else {
-            Vec::new()
-        },
-        status_resets: vec!["metadata".to_owned(), "spec".to_owned()],
+        resets: builtin::custom_resets(has_status, None),
+        status_resets: builtin::custom_resets(has_status, Some("status")),
         ..Habits::default()
     };
     let storage =
@@ -62,9 +60,6 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
             format!("{group}/{name} {kind} is deprecated{}", instead.unwrap_or_default())
         })
     });
-    let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    let terminating =
-        conditions.into_iter().any(|one| one["type"] == "Terminating" && one["status"] == "True");
     let custom = Custom {
         selectable: version["selectableFields"]
             .as_array()
@@ -76,7 +71,7 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
         document: version["schema"]["openAPIV3Schema"].clone(),
         stored_schema: kept_as.unwrap_or_default(),
         deprecation,
-        terminating,
+        terminating: has_condition(definition, "Terminating"),
         since,
         rules: Rules::compile(&schema),
     };
@@ -114,7 +109,7 @@ fn schema_of(version: &Value) -> Schema {
     schema.properties.entry("kind".to_owned()).or_insert_with(text);
     // Rules on the metadata's fields (name, generateName) are the version's own.
     let own = schema.properties.remove("metadata").unwrap_or_default();
-    let mut whole = apimachinery::builtin::object_meta().clone();
+    let mut whole = builtin::object_meta().clone();
     whole.rules = own.rules;
     for (name, field) in own.properties {
         if let Some(known) = whole.properties.get_mut(&name) {

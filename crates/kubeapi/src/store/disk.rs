@@ -23,7 +23,7 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// What this file's layout is called. A later one has another number.
 const FORMAT: u64 = 1;
 /// The state is in memory whole: redb's cache only has to hold the pages that a batch touches.
-const CACHE_BYTES: usize = 2 << 20;
+const CACHE_BYTES: usize = 512 << 10;
 
 /// Why a store's file can't be opened.
 #[derive(Debug, thiserror::Error)]

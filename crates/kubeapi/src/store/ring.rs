@@ -52,18 +52,26 @@ impl Ring {
 
     pub(super) fn push(&mut self, past: Past) {
         debug_assert_eq!(past.event.object.revision, self.compacted + self.events.len() as u64 + 1);
+        // Room is made first: one more than there may be would double what the queue takes.
+        if self.events.len() >= self.limits.events {
+            self.forget_oldest();
+        }
         self.bytes += past.weight();
         self.events.push_back(past);
         while self.events.len() > self.limits.events || self.bytes > self.limits.bytes {
-            let Some(old) = self.events.pop_front() else { break };
-            self.bytes -= old.weight();
-            self.compacted = old.event.object.revision;
-            let topic = topic(old.event.object.key.as_str());
-            if let Some(latest) = self.forgotten.get_mut(topic) {
-                *latest = self.compacted;
-            } else {
-                self.forgotten.insert(topic.into(), self.compacted);
-            }
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(old) = self.events.pop_front() else { return };
+        self.bytes -= old.weight();
+        self.compacted = old.event.object.revision;
+        let topic = topic(old.event.object.key.as_str());
+        if let Some(latest) = self.forgotten.get_mut(topic) {
+            *latest = self.compacted;
+        } else {
+            self.forgotten.insert(topic.into(), self.compacted);
         }
     }
 

@@ -39,3 +39,27 @@ pub(super) fn each<'a>(object: &'a mut Value, path: &str) -> impl Iterator<Item 
     let list = path.split('.').try_fold(object, |value, step| value.get_mut(step));
     list.and_then(Value::as_array_mut).into_iter().flatten()
 }
+
+/// Is an object on its way out?
+pub(crate) fn is_going(object: &Value) -> bool {
+    object["metadata"].get("deletionTimestamp").is_some_and(|at| !at.is_null())
+}
+
+/// Takes what is `unwanted` out of the list in a field; the field goes with the last. False if there was nothing to take.
+pub(crate) fn take_out(fields: &mut Value, field: &str, unwanted: impl Fn(&Value) -> bool) -> bool {
+    let Some(fields) = fields.as_object_mut() else { return false };
+    let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) else { return false };
+    let before = list.len();
+    list.retain(|one| !unwanted(one));
+    let changed = list.len() < before;
+    if list.is_empty() {
+        fields.remove(field);
+    }
+    changed
+}
+
+/// Does an object's status say that this is so?
+pub(crate) fn has_condition(object: &Value, kind: &str) -> bool {
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|one| one["type"] == kind && one["status"] == "True")
+}

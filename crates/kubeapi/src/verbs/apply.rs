@@ -9,7 +9,6 @@ use crate::request::{Validation, WriteOptions};
 use crate::resource::split_api_version;
 use apimachinery::apply::{self, ApplyError, Operation};
 use apimachinery::strict;
-use http::StatusCode;
 use serde_json::{Value, json};
 
 impl Ask<'_> {
@@ -37,8 +36,7 @@ impl Ask<'_> {
         };
         let absent = if self.subresource.is_some() { Absent::Refuse } else { Absent::Create };
         let changed = Box::pin(self.change(&change, absent, options)).await?;
-        let code = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(self.answer(code, &changed.object))
+        Ok(self.answer_changed(&changed))
     }
 }
 
@@ -56,11 +54,7 @@ impl Ask<'_> {
 }
 
 fn duplicated(paths: &[String]) -> Vec<String> {
-    // The reader of YAML tells the place in its own words.
-    paths
-        .iter()
-        .map(|path| if path.contains(' ') { path.clone() } else { format!("duplicate field {path:?}") })
-        .collect()
+    paths.iter().map(|path| decode::duplicate(path)).collect()
 }
 
 /// Why YAML can't be read, without the place.
@@ -74,8 +68,7 @@ pub(super) fn refuse(error: ApplyError) -> Refusal {
     match error {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts.iter().map(|conflict| {
-                let message = format!("conflict with {}", conflict.manager);
-                json!({"reason": "FieldManagerConflict", "message": message, "field": conflict.field})
+                json!({"reason": "FieldManagerConflict", "message": conflict.message(), "field": conflict.field})
             });
             Refusal::apply_conflict(message, causes.collect())
         }

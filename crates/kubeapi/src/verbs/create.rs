@@ -1,12 +1,12 @@
 //! A new object.
 
-use super::{Ask, refused, validate};
+use super::{Ask, Outcome, refused, validate};
 use crate::answer::Answer;
 use crate::refusal::{Refusal, Subject};
 use crate::request::WriteOptions;
 use crate::resource::Resource;
 use crate::store::{Key, WriteError};
-use crate::{decode, negotiate, strategy, view};
+use crate::{decode, negotiate, strategy};
 use apimachinery::apply::{self, Operation};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -18,41 +18,38 @@ impl Ask<'_> {
     pub(crate) async fn create(&self) -> Result<Answer, Refusal> {
         let options = WriteOptions::parse(&self.call.query, "CreateOptions", None)?;
         let input = negotiate::input(&self.parts.headers, self.resource.custom.is_none())?;
-        let body = self.body.clone();
         let mut object =
-            decode::object(&self.resource, &body, input, options.validation, &mut self.warnings())?;
+            decode::object(&self.resource, &self.body, input, options.validation, &mut self.warnings())?;
         self.check_namespace(&mut object)?;
         wipe(&mut object);
         dedup_owners(&mut object, &mut self.warnings());
         let by = self.manager(&options, Operation::Update);
         apply::track(None, &mut object, &self.resource.schema, &by, &self.core.here.stamp());
         let made = Box::pin(self.make(object, &options)).await?;
-        Ok(self.answer(StatusCode::CREATED, &made))
+        Ok(self.answer_outcome(StatusCode::CREATED, &made))
     }
 
     /// Creates an object that is decoded and has its managed fields.
-    pub(super) async fn make(&self, object: Value, options: &WriteOptions) -> Result<Value, Refusal> {
+    pub(super) async fn make(&self, object: Value, options: &WriteOptions) -> Result<Outcome, Refusal> {
         let core = self.core.clone();
         // While this is held the namespace can't be taken away.
         let _there = core.namespaces.read().await;
         let generated = object["metadata"]["name"].as_str().unwrap_or_default().is_empty()
             && !object["metadata"]["generateName"].as_str().unwrap_or_default().is_empty();
-        let attempts = if generated { NAME_ATTEMPTS } else { 1 };
-        let mut attempt = 1;
-        loop {
+        for _ in 1..if generated { NAME_ATTEMPTS } else { 1 } {
             match Box::pin(self.make_once(object.clone(), options)).await {
-                Err((refusal, true)) if attempt >= attempts => return Err(refusal),
-                Err((_, true)) => attempt += 1,
+                Err((_, true)) => {}
                 Err((refusal, false)) => return Err(refusal),
                 Ok(made) => return Ok(made),
             }
         }
+        Box::pin(self.make_once(object, options)).await.map_err(|(refusal, _)| refusal)
     }
 
     /// One attempt; true beside the refusal if another name may help.
-    async fn make_once(&self, mut object: Value, options: &WriteOptions) -> Result<Value, (Refusal, bool)> {
+    async fn make_once(&self, mut object: Value, options: &WriteOptions) -> Result<Outcome, (Refusal, bool)> {
         let plain = |refusal: Refusal| (refusal, false);
-        let resource = self.resource.clone();
+        let resource = &self.resource;
         let metadata = &mut object["metadata"];
         metadata["uid"] = self.core.here.uid().into();
         metadata["creationTimestamp"] = self.core.here.stamp().into();
@@ -65,13 +62,13 @@ impl Ask<'_> {
         }
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
         let given_revision = metadata["resourceVersion"].as_str().unwrap_or_default().to_owned();
-        self.check_namespace_there(&resource, &name).map_err(plain)?;
+        self.check_namespace_there(resource, &name).map_err(plain)?;
         self.check_terminating(&name).map_err(plain)?;
-        strategy::prepare_create(&resource, &mut object);
-        decode::tidy(&resource, &mut object);
-        let reservation = self.core.addresses.reserve(&resource, &mut object, None, &self.core.here);
+        strategy::prepare_create(resource, &mut object);
+        decode::tidy(resource, &mut object);
+        let reservation = self.core.addresses.reserve(resource, &mut object, None, &self.core.here);
         apimachinery::builtin::stored(&mut object, &resource.schema);
-        let errors = validate::create(&resource, &object);
+        let errors = validate::create(resource, &object);
         if !errors.is_empty() {
             return Err(plain(Refusal::invalid(resource.kind(), &name, &errors)));
         }
@@ -86,20 +83,20 @@ impl Ask<'_> {
         let key = resource.key(self.namespace(), &name);
         if options.dry_run {
             if let Some(found) = self.core.store.get(&key) {
-                let refusal = refused(&resource, &name, &WriteError::Exists(found));
+                let refusal = refused(resource, &name, &WriteError::Exists(found));
                 return Err((refusal, generated));
             }
-            return Ok(object);
+            return Ok(Outcome::Shown(object));
         }
-        match self.write(key, &object, None).await {
+        match self.core.write(resource, key, &object, None).await {
             Ok(written) => {
                 reservation.keep();
-                Ok(view::shown(&resource, &written))
+                Ok(Outcome::Stored(written))
             }
             Err(WriteError::Exists(_)) if generated => {
                 Err((Refusal::no_free_name(resource.plural(), &name), true))
             }
-            Err(error) => Err(plain(refused(&resource, &name, &error))),
+            Err(error) => Err(plain(refused(resource, &name, &error))),
         }
     }
 
@@ -114,11 +111,8 @@ impl Ask<'_> {
             }
             object["metadata"]["namespace"] = self.target.namespace.as_str().into();
         } else if !said.is_empty() {
-            if self.resource.is("", "namespaces") || self.resource.custom.is_none() {
-                let why = "namespace must not be set on cluster-scoped objects";
-                if !self.resource.is("", "namespaces") {
-                    return Err(Refusal::bad_request(why));
-                }
+            if self.resource.custom.is_none() && !self.resource.is("", "namespaces") {
+                return Err(Refusal::bad_request("namespace must not be set on cluster-scoped objects"));
             }
             if let Some(fields) = object["metadata"].as_object_mut() {
                 fields.remove("namespace");

@@ -1,18 +1,14 @@
 //! An object that goes: at once, or when its finalizers are gone and its time is up.
 
-use super::{Ask, refused};
+use super::{Ask, Outcome, refused};
 use crate::answer::Answer;
-use crate::api::Core;
-use crate::encode::Unrevised;
 use crate::environment::seconds;
-use crate::negotiate::Input;
 use crate::refusal::Refusal;
 use crate::request::{DeleteOptions, ListOptions, Propagation};
 use crate::resource::Resource;
-use crate::store::{Object, Write, WriteError};
-use crate::strategy::{Orphans, Special, strings};
-use crate::{encode, negotiate, view};
-use apimachinery::{protobuf, strict};
+use crate::store::WriteError;
+use crate::strategy::{Orphans, Special, is_going, strings};
+use crate::{decode, negotiate, view};
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -29,28 +25,23 @@ const POD_GRACE: i64 = 30;
 const ATTEMPTS: usize = 20;
 
 /// What came of a deletion.
-enum Gone {
-    /// It is gone; this was its last state.
-    Now(Value),
-    /// It is on its way out.
-    Later(Value),
+struct Deleted {
+    /// The object's last state, or its new one if it is still on its way out.
+    object: Outcome,
+    later: bool,
+    uid: Value,
 }
 
 impl Ask<'_> {
     pub(crate) async fn delete(&self) -> Result<Answer, Refusal> {
         let options = self.delete_options()?;
         let name = self.target.name.clone();
-        let gone = Box::pin(self.delete_one(&name, &options)).await?;
-        let (object, later) = match gone {
-            Gone::Now(object) => (object, false),
-            Gone::Later(object) => (object, true),
-        };
+        let Deleted { object, later, uid } = Box::pin(self.delete_one(&name, &options)).await?;
         let code = if later && options.orphan == Some(false) { StatusCode::ACCEPTED } else { StatusCode::OK };
         if later || self.resource.habits.shows_deleted {
-            return Ok(self.answer(code, &object));
+            return Ok(self.answer_outcome(code, &object));
         }
-        let mut details =
-            json!({"name": name, "kind": self.resource.names.plural, "uid": object["metadata"]["uid"]});
+        let mut details = json!({"name": name, "kind": self.resource.names.plural, "uid": uid});
         if !self.resource.group.is_empty() {
             details["group"] = self.resource.group.as_str().into();
         }
@@ -78,11 +69,8 @@ impl Ask<'_> {
             return DeleteOptions::from_query(&self.call.query);
         }
         let wrong = |why: String| Refusal::bad_request(why);
-        let body = match negotiate::input(&self.parts.headers, true)? {
-            Input::Json => strict::parse(&self.body).map_err(|error| wrong(error.to_string()))?.0,
-            Input::Yaml => strict::parse_yaml(&self.body).map_err(|error| wrong(error.to_string()))?.0,
-            Input::Protobuf => protobuf::decode(&self.body).map_err(|error| wrong(error.to_string()))?,
-        };
+        let input = negotiate::input(&self.parts.headers, true)?;
+        let (body, _) = decode::read(input, &self.body).map_err(wrong)?;
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         if !body.is_object() || kind != "DeleteOptions" {
             return Err(wrong("decoded object cannot be converted to DeleteOptions".to_owned()));
@@ -101,7 +89,7 @@ impl Ask<'_> {
         DeleteOptions::from_body(&body)
     }
 
-    async fn delete_one(&self, name: &str, options: &DeleteOptions) -> Result<Gone, Refusal> {
+    async fn delete_one(&self, name: &str, options: &DeleteOptions) -> Result<Deleted, Refusal> {
         if self.resource.is("", "namespaces") && KEPT_NAMESPACES.contains(&name) {
             return Err(Refusal::forbidden(
                 self.resource.plural(),
@@ -116,26 +104,23 @@ impl Ask<'_> {
             check_preconditions(&self.resource, name, &old, options)?;
             self.admit("DELETE", name, None, Some(&old), options.dry_run)?;
             let step = next_step(&self.resource, &old, options, self.core.here.now());
-            if options.dry_run {
-                return Ok(match step {
-                    Step::Nothing => Gone::Later(old),
-                    Step::Mark(new) => Gone::Later(new),
-                    Step::Remove => Gone::Now(old),
-                });
-            }
-            let outcome = match step {
-                Step::Nothing => return Ok(Gone::Later(old)),
+            let (uid, later) = (old["metadata"]["uid"].clone(), step != Step::Remove);
+            let written = match step {
+                Step::Nothing => return Ok(Deleted { object: Outcome::Shown(old), later, uid }),
+                Step::Mark(new) if options.dry_run => {
+                    return Ok(Deleted { object: Outcome::Shown(new), later, uid });
+                }
+                Step::Remove if options.dry_run => {
+                    return Ok(Deleted { object: Outcome::Shown(old), later, uid });
+                }
                 Step::Mark(new) => {
-                    let written = self.write(existing.key.clone(), &new, Some(existing.revision)).await;
-                    written.map(|written| Gone::Later(view::shown(&self.resource, &written)))
+                    let (key, expect) = (existing.key.clone(), Some(existing.revision));
+                    self.core.write(&self.resource, key, &new, expect).await
                 }
-                Step::Remove => {
-                    let removed = self.core.remove(&self.resource, &existing, &old).await;
-                    removed.map(Gone::Now)
-                }
+                Step::Remove => self.core.remove(&self.resource, &existing, &old).await,
             };
-            match outcome {
-                Ok(gone) => return Ok(gone),
+            match written {
+                Ok(written) => return Ok(Deleted { object: Outcome::Stored(written), later, uid }),
                 Err(WriteError::Conflict(_)) => tokio::task::yield_now().await,
                 Err(error) => return Err(refused(&self.resource, name, &error)),
             }
@@ -152,29 +137,6 @@ impl Ask<'_> {
                 warnings.push(text.to_owned());
             }
         }
-    }
-}
-
-impl Core {
-    /// Takes an object away if it is still what was read.
-    pub(crate) async fn remove(
-        &self,
-        resource: &Resource,
-        existing: &Object,
-        shown: &Value,
-    ) -> Result<Value, WriteError> {
-        // Watchers see the last state that was written.
-        let body = Unrevised::new(&encode::read(&existing.body));
-        let write = Write::delete(existing.revision, move |revision| body.at(revision));
-        let gone = self.store.write(existing.key.clone(), write).await?;
-        self.deleted(resource, shown);
-        Ok(view::shown(resource, &gone))
-    }
-
-    /// An object was taken away: what it held is free.
-    pub(crate) fn deleted(&self, resource: &Resource, object: &Value) {
-        self.written(resource);
-        self.addresses.release(resource, object);
     }
 }
 
@@ -218,7 +180,7 @@ pub(crate) enum Step {
 
 pub(crate) fn next_step(resource: &Resource, old: &Value, options: &DeleteOptions, now: Timestamp) -> Step {
     let special = resource.habits.special;
-    let deleted = old["metadata"].get("deletionTimestamp").is_some_and(|at| !at.is_null());
+    let deleted = is_going(old);
     if special == Special::Namespace && !deleted {
         return Step::Mark(terminating_namespace(old, now));
     }
@@ -259,9 +221,8 @@ enum Grace {
 
 fn graceful(new: &mut Value, options: &DeleteOptions, now: Timestamp) -> Grace {
     let asked = options.grace.map(|grace| if grace < 0 { 1 } else { grace });
-    let metadata = &new["metadata"];
-    if metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null()) {
-        let current = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    if is_going(new) {
+        let current = new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         return match asked {
             _ if current == 0 => Grace::None,
             Some(asked) if asked < current && asked > 0 => {
@@ -295,10 +256,7 @@ fn stamp_deletion(new: &mut Value, now: Timestamp, period: i64) {
 
 /// Marks an object as on its way out. False if it was.
 fn mark(new: &mut Value, now: Timestamp) -> bool {
-    let metadata = &new["metadata"];
-    if metadata.get("deletionTimestamp").is_some_and(|at| !at.is_null())
-        && metadata["deletionGracePeriodSeconds"] == 0
-    {
+    if is_going(new) && new["metadata"]["deletionGracePeriodSeconds"] == 0 {
         return false;
     }
     bump(new);

@@ -52,6 +52,7 @@ impl Ask<'_> {
     pub(super) fn find(&self, options: &ListOptions) -> Result<Found, Refusal> {
         let selection = self.selection(options)?;
         let prefix = self.resource.prefix(self.namespace());
+        let within = selection.prefix(&self.resource, self.namespace());
         let store = &self.core.store;
         let (at, mut after) = match options.resume.as_str() {
             "" => (self.list_revision(options)?, None),
@@ -72,7 +73,7 @@ impl Ask<'_> {
                 Some(limit) if selection.is_empty() => Some(limit),
                 Some(_) => Some(PAGE),
             };
-            let page = store.list(&prefix, pinned, after.as_ref(), limit).map_err(|error| match error {
+            let page = store.list(&within, pinned, after.as_ref(), limit).map_err(|error| match error {
                 RevisionError::Gone { .. } if options.resume.is_empty() => {
                     Refusal::expired("The resourceVersion for the provided list is too old.")
                 }
@@ -86,7 +87,7 @@ impl Ask<'_> {
             let (revision, remaining) = (page.revision, page.remaining);
             let last = page.objects.last().map(|object| object.key.clone());
             for (index, object) in page.objects.iter().enumerate() {
-                if !self.selects(&selection, object.revision, &object.body) {
+                if !selection.selects(&self.resource, object, &object.body) {
                     continue;
                 }
                 objects.push(object.clone());

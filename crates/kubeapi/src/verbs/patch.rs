@@ -12,7 +12,6 @@ use apimachinery::apply::{self, Operation};
 use apimachinery::invalid::FieldError;
 use apimachinery::patch::{self, PatchError};
 use apimachinery::strict;
-use http::StatusCode;
 use serde_json::Value;
 
 /// The ways to patch.
@@ -63,7 +62,7 @@ impl Ask<'_> {
             Ok(new)
         };
         let changed = Box::pin(self.change(&change, Absent::Refuse, &options)).await?;
-        Ok(self.answer(StatusCode::OK, &changed.object))
+        Ok(self.answer_changed(&changed))
     }
 }
 
@@ -125,21 +124,25 @@ impl Patch {
         validation: Validation,
         warnings: &mut Vec<String>,
     ) -> Result<Value, Refusal> {
-        let patched = self.patched(old, resource)?;
-        let mut new = patched.clone();
+        let mut new = self.patched(old, resource)?;
+        // Refusals tell what the patch made, before anything is filled in. They are rare, and patch again for that.
+        let refuse = |why: &str| match self.patched(old, resource) {
+            Ok(patched) => invalid_patch(&patched, why),
+            Err(refusal) => refusal,
+        };
         if !new.is_object() {
-            return Err(invalid_patch(&patched, "json: cannot unmarshal value into an object"));
+            return Err(refuse("json: cannot unmarshal value into an object"));
         }
         for (field, own) in [("apiVersion", resource.api_version()), ("kind", resource.names.kind.clone())] {
             let given = new[field].as_str().unwrap_or_default();
             if !given.is_empty() && given != own {
                 let why = format!("{field} {given:?} is not that of the object, {own:?}");
-                return Err(invalid_patch(&patched, &why));
+                return Err(refuse(&why));
             }
             new[field] = own.into();
         }
         if let Err(why) = decode::check_shape(resource, &new) {
-            return Err(invalid_patch(&patched, &why));
+            return Err(refuse(&why));
         }
         let mut problems = self.duplicates.clone();
         problems.extend(decode::complete(resource, &mut new));
@@ -148,10 +151,7 @@ impl Patch {
             Validation::Warn => warnings.extend(problems),
             Validation::Strict if problems.is_empty() => {}
             Validation::Strict => {
-                return Err(invalid_patch(
-                    &patched,
-                    &format!("strict decoding error: {}", problems.join(", ")),
-                ));
+                return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
             }
         }
         Ok(new)

@@ -86,14 +86,7 @@ impl Ask<'_> {
     pub(crate) async fn update_scale(&self) -> Result<Answer, Refusal> {
         let options = WriteOptions::parse(&self.call.query, "UpdateOptions", None)?;
         let input = negotiate::input(&self.parts.headers, true)?;
-        let read = match input {
-            negotiate::Input::Json => strict::parse(&self.body).map_err(|error| error.to_string()),
-            negotiate::Input::Yaml => strict::parse_yaml(&self.body).map_err(|error| error.to_string()),
-            negotiate::Input::Protobuf => apimachinery::protobuf::decode(&self.body)
-                .map(|scale| (scale, Vec::new()))
-                .map_err(|error| error.to_string()),
-        };
-        let (scale, _) = read.map_err(|why| {
+        let (scale, _) = decode::read(input, &self.body).map_err(|why| {
             Refusal::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
         })?;
         self.check_name(&scale)?;
@@ -144,6 +137,6 @@ impl Ask<'_> {
             Ok(new)
         };
         let changed = Box::pin(self.change(&change, Absent::Refuse, options)).await?;
-        Ok(self.answer(StatusCode::OK, &self.scale_of(&changed.object)?))
+        Ok(self.answer(StatusCode::OK, &self.scale_of(&changed.object.into_value(&self.resource))?))
     }
 }

@@ -1,15 +1,15 @@
 //! Which objects a list or a watch is about.
 
-use super::Ask;
 use crate::encode::Glance;
 use crate::refusal::Refusal;
 use crate::resource::Resource;
+use crate::store::{Key, Object};
 use crate::strategy;
 use crate::{encode, view};
 use apimachinery::selector::{fields, labels};
 use bytes::Bytes;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 /// The selectors of a request.
 #[derive(Clone, Debug, Default)]
@@ -49,28 +49,36 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Is an object with these bytes selected?
-    pub(crate) fn matches(&self, resource: &Resource, body: &Bytes) -> bool {
+    /// What the keys of all selected objects begin with: those of a name are few.
+    pub(super) fn prefix(&self, resource: &Resource, namespace: &str) -> String {
+        let mut prefix = resource.prefix(namespace);
+        if !(resource.namespaced && namespace.is_empty())
+            && let Some(name) = self.fields.exactly("metadata.name")
+        {
+            prefix.push_str(name);
+        }
+        prefix
+    }
+
+    /// Is an object with this key and these bytes selected? The bytes are read only if the key does not tell.
+    fn matches(&self, resource: &Resource, key: &Key, body: &Bytes) -> bool {
         if self.is_empty() {
             return true;
         }
-        let by_name = |field: &str| matches!(field, "metadata.name" | "metadata.namespace");
-        if self.fields.terms.iter().all(|term| by_name(&term.field)) {
-            let glance = Glance::of(body);
-            let labels: BTreeMap<String, String> = glance
-                .metadata
-                .labels
-                .unwrap_or_default()
-                .into_iter()
-                .map(|(key, value)| (key.into_owned(), value.into_owned()))
-                .collect();
-            let field = |field: &str| match field {
-                "metadata.name" => Some(glance.metadata.name.to_string()),
-                _ => Some(glance.metadata.namespace.to_string()),
-            };
-            return self.labels.matches(&labels) && self.fields.matches(field);
+        let of_key = |field: &str| match field {
+            "metadata.name" => Some(Cow::Borrowed(key.name())),
+            "metadata.namespace" => Some(Cow::Borrowed(key.namespace())),
+            _ => None,
+        };
+        if self.fields.terms.iter().any(|term| of_key(&term.field).is_none()) {
+            return self.matches_value(resource, &encode::read(body));
         }
-        self.matches_value(resource, &encode::read(body))
+        self.fields.matches(of_key) && (self.labels.is_empty() || self.matches_labels(body))
+    }
+
+    fn matches_labels(&self, body: &Bytes) -> bool {
+        let labels = Glance::of(body).metadata.labels.unwrap_or_default();
+        self.labels.matches_by(|key| labels.get(key).map(|value| &**value))
     }
 
     /// Is this object, as it is stored, selected?
@@ -157,7 +165,7 @@ fn selectable(resource: &Resource, field: &str) -> bool {
 }
 
 /// The value of a selectable field of a stored object, as text.
-fn value_of(resource: &Resource, stored: &Value, field: &str) -> Option<String> {
+fn value_of<'v>(resource: &Resource, stored: &'v Value, field: &str) -> Option<Cow<'v, str>> {
     let path = match (resource.names.kind.as_str(), field) {
         ("Namespace", "name") => "metadata.name",
         ("Event", "source") => "source.component",
@@ -169,28 +177,24 @@ fn value_of(resource: &Resource, stored: &Value, field: &str) -> Option<String> 
         _ => field,
     };
     match strategy::at(stored, path) {
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(Value::Bool(flag)) => Some(flag.to_string()),
-        Some(Value::Number(number)) => Some(number.to_string()),
+        Some(Value::String(text)) => Some(text.as_str().into()),
+        Some(Value::Bool(flag)) => Some(flag.to_string().into()),
+        Some(Value::Number(number)) => Some(number.to_string().into()),
         _ => match field {
-            "spec.unschedulable" | "spec.hostNetwork" => Some("false".to_owned()),
-            "status.replicas" | "status.successful" => Some("0".to_owned()),
+            "spec.unschedulable" | "spec.hostNetwork" => Some("false".into()),
+            "status.replicas" | "status.successful" => Some("0".into()),
             _ => None,
         },
     }
 }
 
-impl Ask<'_> {
+impl Selection {
     /// Is a stored object selected? Objects from before a schema's change are looked at as they are shown.
-    pub(super) fn selects(&self, selection: &Selection, revision: u64, body: &Bytes) -> bool {
-        selects(&self.resource, selection, revision, body)
+    pub(super) fn selects(&self, resource: &Resource, object: &Object, body: &Bytes) -> bool {
+        let Object { key, revision, .. } = object;
+        if !self.is_empty() && resource.custom.is_some() && view::needs_reading(resource, *revision) {
+            return self.matches(resource, key, &view::shown_bytes(resource, *revision, body));
+        }
+        self.matches(resource, key, body)
     }
-}
-
-/// Is a stored object selected?
-pub(super) fn selects(resource: &Resource, selection: &Selection, revision: u64, body: &Bytes) -> bool {
-    if !selection.is_empty() && resource.custom.is_some() && view::needs_reading(resource, revision) {
-        return selection.matches(resource, &view::shown_bytes(resource, revision, body));
-    }
-    selection.matches(resource, body)
 }

@@ -4,15 +4,15 @@
 //!   read ──▶ change ──▶ keep what may not change ──▶ check ──▶ write, if it is still what was read; else again
 //! ```
 
-use super::{Ask, refused, validate};
+use super::{Ask, Outcome, refused, validate};
 use crate::answer::Answer;
-use crate::encode::{self, Unrevised};
 use crate::rbac::{Attributes, Target};
 use crate::refusal::{Refusal, Subject};
 use crate::request::WriteOptions;
-use crate::store::{Object, Write, WriteError};
+use crate::resource::Resource;
+use crate::store::{Object, WriteError};
 use crate::verbs::create::dedup_owners;
-use crate::{decode, negotiate, strategy, view};
+use crate::{decode, encode, negotiate, strategy, view};
 use apimachinery::apply::{self, Operation};
 use apimachinery::invalid::FieldError;
 use http::StatusCode;
@@ -35,7 +35,7 @@ pub(super) enum Absent {
 
 /// What came of a change.
 pub(super) struct Changed {
-    pub(super) object: Value,
+    pub(super) object: Outcome,
     pub(super) created: bool,
 }
 
@@ -43,9 +43,8 @@ impl Ask<'_> {
     pub(crate) async fn update(&self) -> Result<Answer, Refusal> {
         let options = WriteOptions::parse(&self.call.query, "UpdateOptions", None)?;
         let input = negotiate::input(&self.parts.headers, self.resource.custom.is_none())?;
-        let body = self.body.clone();
         let mut object =
-            decode::object(&self.resource, &body, input, options.validation, &mut self.warnings())?;
+            decode::object(&self.resource, &self.body, input, options.validation, &mut self.warnings())?;
         self.check_namespace(&mut object)?;
         self.check_name(&object)?;
         dedup_owners(&mut object, &mut self.warnings());
@@ -59,8 +58,12 @@ impl Ask<'_> {
         let upsert = self.resource.habits.create_on_update && self.subresource.is_none();
         let absent = if upsert { Absent::Create } else { Absent::Refuse };
         let changed = Box::pin(self.change(&change, absent, &options)).await?;
+        Ok(self.answer_changed(&changed))
+    }
+
+    pub(super) fn answer_changed(&self, changed: &Changed) -> Answer {
         let code = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(self.answer(code, &changed.object))
+        self.answer_outcome(code, &changed.object)
     }
 
     /// The object's name is the request's.
@@ -138,47 +141,53 @@ impl Ask<'_> {
         old: &Value,
         mut new: Value,
         options: &WriteOptions,
-    ) -> Result<Option<Value>, Refusal> {
-        let resource = self.resource.clone();
-        let name = self.target.name.clone();
+    ) -> Result<Option<Outcome>, Refusal> {
+        let resource = &self.resource;
+        let name = &self.target.name;
         let conditional = self.check_revision(&new, existing, old)?;
         let metadata = &mut new["metadata"];
         metadata["resourceVersion"] = existing.revision.to_string().into();
-        strategy::prepare_update(&resource, self.subresource.as_ref(), &mut new, old);
+        strategy::prepare_update(resource, self.subresource.as_ref(), &mut new, old);
         keep_system_fields(&mut new, old);
-        decode::tidy(&resource, &mut new);
+        decode::tidy(resource, &mut new);
         apimachinery::builtin::stored(&mut new, &resource.schema);
         apply::settle(old, &mut new);
-        let (errors, tolerated) = validate::update(&resource, self.subresource.as_ref(), &new, old);
+        let (errors, tolerated) = validate::update(resource, self.subresource.as_ref(), &new, old);
         if !errors.is_empty() {
-            return Err(Refusal::invalid(resource.kind(), &name, &errors));
+            return Err(Refusal::invalid(resource.kind(), name, &errors));
         }
         self.warnings().extend(tolerated);
-        let reservation = self.core.addresses.reserve(&resource, &mut new, Some(old), &self.core.here);
-        let reservation = reservation.map_err(|errors| Refusal::invalid(resource.kind(), &name, &errors))?;
+        let reservation = self.core.addresses.reserve(resource, &mut new, Some(old), &self.core.here);
+        let reservation = reservation.map_err(|errors| Refusal::invalid(resource.kind(), name, &errors))?;
         self.check_escalation(&new)?;
         if self.subresource.is_none() {
             self.warn_of(&new, Some(old));
         }
-        self.admit("UPDATE", &name, Some(&new), Some(old), options.dry_run)?;
+        self.admit("UPDATE", name, Some(&new), Some(old), options.dry_run)?;
         if options.dry_run {
-            return Ok(Some(new));
+            return Ok(Some(Outcome::Shown(new)));
         }
-        if is_finished(&new, old) {
-            return self.remove(existing, &new, conditional).await;
-        }
-        // What is the same is not written again.
-        let stored = view::stored(&resource, &new);
-        if stored == encode::read(&existing.body) {
-            return Ok(Some(new));
-        }
-        match self.write(existing.key.clone(), &new, Some(existing.revision)).await {
-            Ok(written) => {
-                reservation.keep();
-                Ok(Some(view::shown(&resource, &written)))
+        let outcome = if is_finished(&new, old) {
+            // What the old state held is given back, whatever the new one would have.
+            match self.core.remove(resource, existing, old).await {
+                Ok(_) | Err(WriteError::Missing) => Ok(Outcome::Shown(new)),
+                Err(error) => Err(error),
             }
+        } else if is_same(resource, existing, old, &new) {
+            return Ok(Some(Outcome::Shown(new)));
+        } else {
+            let written =
+                self.core.write(resource, existing.key.clone(), &new, Some(existing.revision)).await;
+            written.map(Outcome::Stored)
+        };
+        match outcome {
+            Ok(Outcome::Stored(written)) => {
+                reservation.keep();
+                Ok(Some(Outcome::Stored(written)))
+            }
+            Ok(last) => Ok(Some(last)),
             Err(WriteError::Conflict(_)) if !conditional => Ok(None),
-            Err(error) => Err(refused(&resource, &name, &error)),
+            Err(error) => Err(refused(resource, name, &error)),
         }
     }
 
@@ -222,26 +231,14 @@ impl Ask<'_> {
     fn is_put(&self) -> bool {
         self.call.verb == "update"
     }
+}
 
-    /// Takes an object away for good: its last finalizer is gone.
-    async fn remove(
-        &self,
-        existing: &Object,
-        last: &Value,
-        conditional: bool,
-    ) -> Result<Option<Value>, Refusal> {
-        // Watchers see the last state that was written: with the finalizer.
-        let body = Unrevised::new(&encode::read(&existing.body));
-        let write = Write::delete(existing.revision, move |revision| body.at(revision));
-        match self.core.store.write(existing.key.clone(), write).await {
-            Ok(_) | Err(WriteError::Missing) => {
-                self.core.deleted(&self.resource, last);
-                Ok(Some(last.clone()))
-            }
-            Err(WriteError::Conflict(_)) if !conditional => Ok(None),
-            Err(error) => Err(refused(&self.resource, &self.target.name, &error)),
-        }
+/// Would writing the object change nothing? What is the same is not written again.
+fn is_same(resource: &Resource, existing: &Object, old: &Value, new: &Value) -> bool {
+    if view::is_shown_as_kept(resource, existing.revision) {
+        return new == old;
     }
+    *view::stored(resource, new) == encode::read(&existing.body)
 }
 
 /// What no client changes.
@@ -268,7 +265,7 @@ fn keep_system_fields(new: &mut Value, old: &Value) {
 
 /// Is the object on its way out, with nobody left who has to do something first?
 pub(crate) fn is_finished(new: &Value, old: &Value) -> bool {
-    let deleted = old["metadata"].get("deletionTimestamp").is_some_and(|at| !at.is_null());
+    let deleted = strategy::is_going(old);
     let waits = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
     let holds = strategy::strings(&new["metadata"]["finalizers"]).next().is_some();
     // A namespace has finalizers of another sort beside those.

@@ -4,7 +4,6 @@
 //!   state now (when asked for) ──▶ end of it ──▶ events … bookmarks … events ──▶ time is up, or the client fell behind
 //! ```
 
-use super::select::selects;
 use super::{Ask, Selection, table};
 use crate::answer::Answer;
 use crate::api::Core;
@@ -92,6 +91,8 @@ struct Feed {
     ready: VecDeque<Bytes>,
     bookmarks: Option<Pin<Box<Sleep>>>,
     ends: Pin<Box<Sleep>>,
+    /// How rows are made, where they are asked for.
+    printer: Option<Printer>,
     /// Columns are named once.
     headed: bool,
     over: bool,
@@ -105,7 +106,7 @@ impl Feed {
         bookmarks: bool,
         lasts: Duration,
     ) -> Result<Self, Refusal> {
-        let prefix = ask.resource.prefix(ask.namespace());
+        let prefix = selection.prefix(&ask.resource, ask.namespace());
         let now = Instant::now();
         let mut feed = Self {
             core: Arc::clone(ask.core),
@@ -117,6 +118,7 @@ impl Feed {
             ready: VecDeque::new(),
             bookmarks: bookmarks.then(|| Box::pin(tokio::time::sleep_until(now + BOOKMARK_EVERY))),
             ends: Box::pin(tokio::time::sleep_until(now + lasts)),
+            printer: matches!(ask.output.shape, Shape::Table(_)).then(|| table::printer(&ask.resource)),
             headed: false,
             over: false,
         };
@@ -129,7 +131,7 @@ impl Feed {
                     .list(&prefix, None, None, None)
                     .map_err(|error| Refusal::internal(&error.to_string()))?;
                 for object in &page.objects {
-                    if selects(&feed.resource, &feed.selection, object.revision, &object.body) {
+                    if feed.selection.selects(&feed.resource, object, &object.body) {
                         let bytes = view::shown_bytes(&feed.resource, object.revision, &object.body);
                         feed.send("ADDED", &bytes);
                     }
@@ -210,7 +212,7 @@ impl Feed {
     /// What a client with this selection sees of an event.
     fn event(&mut self, event: &Event) {
         let revision = event.object.revision;
-        let matches = |body: &Bytes| selects(&self.resource, &self.selection, revision, body);
+        let matches = |body: &Bytes| self.selection.selects(&self.resource, &event.object, body);
         let is = event.kind != EventKind::Deleted && matches(&event.object.body);
         let was = event.previous.as_ref().is_some_and(matches);
         let kind = match (was, is, event.kind) {
@@ -223,7 +225,7 @@ impl Feed {
         let left = kind == "DELETED" && event.kind != EventKind::Deleted;
         let bytes = match &event.previous {
             // It is still there, but not for this client: it sees what it knew, at the revision of now.
-            Some(previous) if left => Unrevised::new(&encode::read(previous)).at(revision),
+            Some(previous) if left => Unrevised::of(previous).at(revision),
             _ => event.object.body.clone(),
         };
         let shown = view::shown_bytes(&self.resource, revision, &bytes);
@@ -247,9 +249,9 @@ impl Feed {
     }
 
     fn row(&mut self, version: &str, object: &Bytes) -> Value {
-        let printer: Printer = table::printer(&self.resource);
         let value = encode::read(object);
-        let mut one = table::table(&printer, version, &[&value], &value, self.include, self.core.here.now());
+        let Some(printer) = &self.printer else { return value };
+        let mut one = table::table(printer, version, &[&value], &value, self.include, self.core.here.now());
         if self.headed {
             one["columnDefinitions"] = Value::Null;
         }

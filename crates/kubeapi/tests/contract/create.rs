@@ -30,6 +30,7 @@ cases! {
     owners_must_be_whole,
     two_controllers_are_refused,
     finalizers_must_be_qualified_names,
+    finalizers_of_built_in_kinds_need_a_domain,
     generation_starts_at_one_where_there_is_a_spec,
     status_is_dropped_on_create,
     strings_of_a_secret_become_data,
@@ -269,6 +270,28 @@ async fn two_controllers_are_refused(api: Target) {
     body["metadata"]["ownerReferences"] = json!([owner("one"), owner("two")]);
     let answer = api.post(&maps(&ns), body).await;
     answer.refused_with(422, "Invalid", "Only one reference can have Controller set to true. Found \"true\" in references for ConfigMap/one and ConfigMap/two");
+}
+
+async fn finalizers_of_built_in_kinds_need_a_domain(api: Target) {
+    let ns = api.namespace().await;
+    let strict = [
+        maps(&ns),
+        format!("/apis/apps/v1/namespaces/{ns}/deployments"),
+        format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles"),
+        format!("/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"),
+    ];
+    let why = "metadata.finalizers[0]: Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified";
+    for path in strict {
+        let body = json!({"metadata": {"name": "a", "finalizers": ["mine"]}, "addressType": "IPv4"});
+        let answer = api.send(Call::post(&path, &body).query("fieldValidation", "Ignore")).await;
+        answer.refused_with(422, "Invalid", why);
+    }
+    api.post(&maps(&ns), map("a", json!({}))).await.created();
+    let added = json!({"metadata": {"finalizers": ["mine"]}});
+    api.merge(&format!("{}/a", maps(&ns)), added).await.refused_with(422, "Invalid", why);
+    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases");
+    api.post(&leases, json!({"metadata": {"name": "a", "finalizers": ["mine"]}})).await.created();
+    api.merge(&format!("{leases}/a"), json!({"metadata": {"finalizers": null}})).await.is(200);
 }
 
 async fn finalizers_must_be_qualified_names(api: Target) {

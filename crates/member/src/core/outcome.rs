@@ -12,8 +12,9 @@ use crate::report::{Problem, Report, Verb, Written};
 
 /// When a request that a person has to make possible is tried again.
 const SLOW: Duration = Duration::from_secs(30);
-/// How often an address is asked for before another one will do.
-pub(super) const WISHES: u8 = 10;
+/// How often an address is asked for before another one will do: for five seconds. An API server tells of a deleted Service
+/// first, and then deletes what says that its addresses are taken: on a busy host that took it more than one second.
+pub(super) const WISHES: u8 = 50;
 const WISH_AGAIN: Duration = Duration::from_millis(100);
 /// How many of an API server's words are kept.
 const LONGEST_WORDS: usize = 1000;

@@ -132,3 +132,26 @@ async fn kinds_get_what_a_cluster_gives_them() {
     let namespace = namespaces.get("default").await.unwrap();
     assert_eq!(namespace.status.unwrap().phase.as_deref(), Some("Active"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_changes_while_it_goes_gives_back_what_it_had() {
+    let (_api, client) = api().await;
+    let services: Api<Service> = Api::default_namespaced(client.clone());
+    let service = |name: &str, finalizers: &[&str]| -> Service {
+        let spec = json!({"type": "NodePort", "clusterIP": "10.96.0.77", "ports": [{"port": 80, "nodePort": 30077}]});
+        serde_json::from_value(json!({"metadata": {"name": name, "finalizers": finalizers}, "spec": spec}))
+            .unwrap()
+    };
+    let post = PostParams::default();
+    services.create(&post, &service("old", &["test.io/wait"])).await.unwrap();
+    services.delete("old", &DeleteParams::default()).await.unwrap();
+    // With its last finalizer goes its address, in one request.
+    let mut last = services.get("old").await.unwrap();
+    last.metadata.finalizers = None;
+    let plain = json!({"type": "ExternalName", "externalName": "example.com", "clusterIP": ""});
+    last.spec = Some(serde_json::from_value(plain).unwrap());
+    services.replace("old", &post, &last).await.unwrap();
+    assert!(services.get_opt("old").await.unwrap().is_none());
+    let again = services.create(&post, &service("new", &[])).await;
+    assert!(again.is_ok(), "{again:?}");
+}

@@ -2,6 +2,7 @@
 
 use super::crds::{establish, thing, things};
 use super::until;
+use futures_util::StreamExt;
 use kube::Client;
 use kube::api::{Api as Objects, DynamicObject, PostParams};
 use kubeapi::store::Store;
@@ -9,6 +10,7 @@ use kubeapi::{Api, Options};
 use serde_json::json;
 use std::cell::RefCell;
 use std::path::Path;
+use std::time::Duration;
 
 async fn start(path: &Path) -> Client {
     // The last one lets go of its file when its tasks have ended.
@@ -45,4 +47,20 @@ async fn kinds_and_objects_are_there_at_once_and_revisions_go_on() {
     let stale = after.watch(&kube::api::WatchParams::default().timeout(5), "1").await.unwrap();
     let first = futures_util::TryStreamExt::try_collect::<Vec<_>>(stale).await.unwrap().into_iter().next();
     assert!(matches!(first, Some(kube::api::WatchEvent::Error(status)) if status.code == 410));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_the_first_moment_goes_on() {
+    let store = Store::memory();
+    let first = Api::start(store.clone(), Options::default()).await.unwrap();
+    establish(&Client::new(first.admin(), "default")).await;
+    drop(first);
+
+    let second = Api::start(store, Options::default()).await.unwrap();
+    let client = Client::new(second.admin(), "default");
+    let watched = things(&client, "v1").watch(&kube::api::WatchParams::default().timeout(60), "0").await;
+    let mut watched = std::pin::pin!(watched.unwrap());
+    // The kind is the one that was served from the start on: nobody is sent away to look again.
+    let ended = tokio::time::timeout(Duration::from_secs(5), watched.next()).await;
+    assert!(ended.is_err(), "{ended:?}");
 }

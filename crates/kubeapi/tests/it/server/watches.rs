@@ -3,7 +3,7 @@
 use super::api;
 use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::json;
 
@@ -51,4 +51,20 @@ async fn a_streaming_list_ends_with_a_mark_and_goes_on() {
     assert_eq!(objects.next().await.unwrap().unwrap().metadata.name.as_deref(), Some("a"));
     maps.create(&PostParams::default(), &map("b")).await.unwrap();
     assert_eq!(objects.next().await.unwrap().unwrap().metadata.name.as_deref(), Some("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_selects_no_longer_one() {
+    let (_api, client) = api().await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    maps.create(&PostParams::default(), &map("a")).await.unwrap();
+    maps.create(&PostParams::default(), &map("ab")).await.unwrap();
+    let listed = maps.list(&ListParams::default().fields("metadata.name=a")).await.unwrap();
+    assert_eq!(listed.items.len(), 1);
+    let events =
+        maps.watch(&WatchParams::default().fields("metadata.name=a").timeout(30), "0").await.unwrap();
+    maps.delete("ab", &DeleteParams::default()).await.unwrap();
+    maps.delete("a", &DeleteParams::default()).await.unwrap();
+    let events: Vec<String> = events.map_ok(seen).try_collect().await.unwrap();
+    assert_eq!(events, ["added a", "deleted a", "bookmark"]);
 }
