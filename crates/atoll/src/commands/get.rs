@@ -20,7 +20,7 @@ use crate::output;
   atoll get serviceexport serve -o conditions      why it is as it is
   atoll get endpointslices -l kubernetes.io/service-name=serve --watch")]
 pub(crate) struct Get {
-    /// Kinds and names: KIND[,KIND] [NAME…], or KIND/NAME….
+    /// Kinds and names: `KIND[,KIND] [NAME…]`, or `KIND/NAME…`.
     #[arg(required = true, value_name = "KIND")]
     what: Vec<String>,
     #[command(flatten)]

@@ -24,7 +24,7 @@ use crate::{output, signals};
 
 It succeeds if every call was answered.")]
 pub(crate) struct Request {
-    /// What to call: a name or an address, with a port and a path if needed (HOST[:PORT][/PATH]).
+    /// What to call: a name or an address, with a port and a path if needed (`HOST[:PORT][/PATH]`).
     #[arg(value_name = "ADDRESS")]
     target: String,
     /// The member that calls.
