@@ -7,6 +7,9 @@
 //! assert!(crds::yaml(&crds::all()).expect("CRDs are plain data").starts_with("apiVersion: apiextensions.k8s.io/v1\n"));
 //! ```
 
+mod karmada;
+mod outline;
+pub mod refusals;
 mod structural;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -21,9 +24,33 @@ use crate::types::{Cluster, ClusterProperty, ServiceExport, ServiceImport};
 /// Where the group `k8s.io` agreed to the kind; the API server wants to see it on the CRD.
 const ABOUT_API_APPROVAL: &str = "https://github.com/kubernetes/enhancements/pull/3084";
 
-/// Every CRD, ordered by name.
+/// Every CRD: first those of members.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![cluster_property(), cluster(), service_export(), service_import()]
+    let [properties, exports, imports] = of_members();
+    [vec![properties, cluster(), exports, imports], policies()].concat()
+}
+
+/// What every member has.
+pub fn of_members() -> [CustomResourceDefinition; 3] {
+    [cluster_property(), service_export(), service_import()]
+}
+
+/// What the hub has: membership, policies and bindings, and the kinds of members as intents.
+pub fn of_hub() -> Vec<CustomResourceDefinition> {
+    [vec![cluster(), service_export(), service_import()], policies()].concat()
+}
+
+/// Karmada's policies and bindings, for the hub.
+pub fn policies() -> Vec<CustomResourceDefinition> {
+    let made = [
+        karmada::override_policy(false),
+        karmada::propagation_policy(false),
+        karmada::override_policy(true),
+        karmada::propagation_policy(true),
+        karmada::resource_binding(false),
+        karmada::resource_binding(true),
+    ];
+    made.into_iter().flatten().collect()
 }
 
 /// `clusterproperties.about.k8s.io`, for members.

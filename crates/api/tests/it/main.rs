@@ -8,6 +8,7 @@ mod facts;
 mod golden;
 mod karmada;
 mod karmada_names;
+mod karmada_policies;
 mod mcs;
 mod objects;
 mod published;

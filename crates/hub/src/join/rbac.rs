@@ -26,7 +26,7 @@ const OWN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "del
 
 /// What the hub may do in a member.
 pub(crate) fn role(hub: &str) -> ClusterRole {
-    let crds: Vec<String> = crds::all().iter().map(ResourceExt::name_any).collect();
+    let crds: Vec<String> = crds::of_members().iter().map(ResourceExt::name_any).collect();
     let crds: Vec<&str> = crds.iter().map(String::as_str).collect();
     ClusterRole {
         metadata: named(NAME, hub),
