@@ -9,6 +9,8 @@ mod cost;
 mod imports;
 mod liveness;
 mod memory;
+mod placement;
+mod placement_properties;
 mod properties;
 mod restart;
 mod spoiled;
