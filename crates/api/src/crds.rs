@@ -10,6 +10,7 @@
 mod karmada;
 mod outline;
 pub mod refusals;
+pub mod rules;
 mod structural;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -19,7 +20,7 @@ use kube::CustomResourceExt;
 
 use crate::names::{annotation, kind};
 use crate::revision::{self, Labels, Revision, Verdict};
-use crate::types::{Cluster, ClusterProperty, ServiceExport, ServiceImport};
+use crate::types::{Cluster, ClusterProperty, MultiClusterService, ServiceExport, ServiceImport};
 
 /// Where the group `k8s.io` agreed to the kind; the API server wants to see it on the CRD.
 const ABOUT_API_APPROVAL: &str = "https://github.com/kubernetes/enhancements/pull/3084";
@@ -27,7 +28,7 @@ const ABOUT_API_APPROVAL: &str = "https://github.com/kubernetes/enhancements/pul
 /// Every CRD: first those of members.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let [properties, exports, imports] = of_members();
-    [vec![properties, cluster(), exports, imports], policies()].concat()
+    [vec![properties, cluster(), exports, imports, multi_cluster_service()], policies()].concat()
 }
 
 /// What every member has.
@@ -35,9 +36,9 @@ pub fn of_members() -> [CustomResourceDefinition; 3] {
     [cluster_property(), service_export(), service_import()]
 }
 
-/// What the hub has: membership, policies and bindings, and the kinds of members as intents.
+/// What the hub has: membership, services over clusters, policies and bindings, and the kinds of members as intents.
 pub fn of_hub() -> Vec<CustomResourceDefinition> {
-    [vec![cluster(), service_export(), service_import()], policies()].concat()
+    [vec![cluster(), service_export(), service_import(), multi_cluster_service()], policies()].concat()
 }
 
 /// Karmada's policies and bindings, for the hub.
@@ -78,6 +79,13 @@ pub fn service_export() -> CustomResourceDefinition {
 pub fn service_import() -> CustomResourceDefinition {
     let mut crd = installable::<ServiceImport>(&[kind::mcs::V1ALPHA1], &revision::MCS);
     structural::let_spec_be_absent(&mut crd);
+    crd
+}
+
+/// `multiclusterservices.networking.karmada.io`, for the hub.
+pub fn multi_cluster_service() -> CustomResourceDefinition {
+    let mut crd = installable::<MultiClusterService>(&[], &revision::OWN);
+    rules::install(&mut crd, rules::MULTI_CLUSTER_SERVICE);
     crd
 }
 

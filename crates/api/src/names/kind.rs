@@ -48,6 +48,22 @@ pub mod cluster {
     pub const CLUSTERS: &str = "clusters";
 }
 
+/// Karmada's services over clusters, in the hub: users' manifests and `kubectl get mcs` read them.
+pub mod networking {
+    /// The group of [`MULTI_CLUSTER_SERVICE`].
+    pub const GROUP: &str = "networking.karmada.io";
+    /// The only version.
+    pub const V1ALPHA1: &str = "v1alpha1";
+    /// A Service that some clusters provide and others use.
+    pub const MULTI_CLUSTER_SERVICE: &str = "MultiClusterService";
+    /// Plural of [`MULTI_CLUSTER_SERVICE`].
+    pub const MULTI_CLUSTER_SERVICES: &str = "multiclusterservices";
+    /// Reached by its own name in other clusters: a value of `spec.types`.
+    pub const CROSS_CLUSTER: &str = "CrossCluster";
+    /// Reached from outside: a value of `spec.types`.
+    pub const LOAD_BALANCER: &str = "LoadBalancer";
+}
+
 /// Karmada's policies, in the hub: users' manifests and `kubectl get pp` read them.
 pub mod policy {
     /// The group of all four.

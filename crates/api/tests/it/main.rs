@@ -10,6 +10,7 @@ mod karmada;
 mod karmada_names;
 mod karmada_policies;
 mod mcs;
+mod multi_cluster_service;
 mod objects;
 mod published;
 mod revision;

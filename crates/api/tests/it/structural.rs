@@ -90,6 +90,12 @@ fn crds_have_the_names_that_the_constants_say() {
             kind::mcs::SERVICE_IMPORTS,
             &[kind::mcs::V1ALPHA1, kind::mcs::V1BETA1],
         ),
+        (
+            kind::networking::GROUP,
+            kind::networking::MULTI_CLUSTER_SERVICE,
+            kind::networking::MULTI_CLUSTER_SERVICES,
+            &[kind::networking::V1ALPHA1],
+        ),
     ]
     .map(|(group, kind, plural, versions)| {
         (
