@@ -6,6 +6,8 @@ mod fixture;
 
 mod conflict;
 mod cost;
+mod crossing;
+mod crossing_properties;
 mod imports;
 mod liveness;
 mod memory;
