@@ -23,6 +23,12 @@ pub const IMPORT: &str = "atoll.dev/import";
 /// rights there back, and reads it when it has to try again.
 pub const CLEANED: &str = "atoll.dev/cleaned";
 
+/// On a copy of a hub's template in a member: it was there before, and stays when the template goes.
+pub const ADOPTED: &str = "atoll.dev/adopted";
+/// On a binding in the hub: the clusters that may hold a copy, with commas in between. The hub writes it before it orders a copy, and
+/// takes a cluster off it when the copy is gone.
+pub const HOLDERS: &str = "atoll.dev/holders";
+
 /// The values of [`LIVENESS`].
 pub mod liveness {
     /// Keep the endpoints and mark them stale.
