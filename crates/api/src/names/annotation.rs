@@ -61,3 +61,13 @@ pub mod network {
     /// The service networks as the member's API gave them at join: for the overlap check only.
     pub const OBSERVED_SERVICES: &str = "atoll.dev/observed-service-cidrs";
 }
+
+/// On a binding in the hub: the policy that has its object. Karmada's tools read them.
+pub mod policy {
+    /// The namespace of a `PropagationPolicy`.
+    pub const NAMESPACE: &str = "propagationpolicy.karmada.io/namespace";
+    /// The name of a `PropagationPolicy`.
+    pub const NAME: &str = "propagationpolicy.karmada.io/name";
+    /// The name of a `ClusterPropagationPolicy`.
+    pub const CLUSTER_NAME: &str = "clusterpropagationpolicy.karmada.io/name";
+}
