@@ -210,6 +210,11 @@ impl Placer {
         self.templates.get(key)
     }
 
+    /// Plans a template anew, although nothing is known to have changed.
+    pub fn look_again(&mut self, key: &ObjectKey) {
+        self.dirty.insert(key.clone());
+    }
+
     /// Whether anything waits to be planned.
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
@@ -217,9 +222,26 @@ impl Placer {
 
     /// Plans the next of what changed.
     pub fn plan_next(&mut self) -> Option<(ObjectKey, Outcome)> {
-        let key = self.dirty.pop_first()?;
+        self.plan_next_of(|_| true)
+    }
+
+    /// Plans the next of what changed, among kinds whose templates are all known: one that is not known yet is not gone.
+    pub fn plan_next_of(&mut self, known: impl Fn(&Kind) -> bool) -> Option<(ObjectKey, Outcome)> {
+        let key = self.dirty.iter().find(|key| known(&key.kind)).cloned()?;
+        self.dirty.remove(&key);
         let outcome = self.plan(&key);
         Some((key, outcome))
+    }
+
+    /// Policies that speak of no template at all.
+    pub fn idle_policies(&self) -> BTreeSet<PolicyId> {
+        let speaks = |id: &PolicyId, spec: &PropagationSpec| {
+            self.templates.iter().any(|(key, template)| {
+                id.namespace.as_ref().is_none_or(|own| *own == key.namespace)
+                    && choose::meant(&spec.resource_selectors, key, template).is_some()
+            })
+        };
+        self.policies.iter().filter(|(id, spec)| !speaks(id, spec)).map(|(id, _)| id.clone()).collect()
     }
 
     /// Plans a template. Twice the same, if nothing changed in between.
@@ -331,7 +353,7 @@ impl Placer {
         let speaks = decision.as_ref().or_else(|| parents.clone().next());
         let conflict = speaks.map(|decision| decision.conflict).unwrap_or_default();
         let pruned = prune::prune(template);
-        let observed = key.kind.is("multicluster.x-k8s.io", "ServiceImport");
+        let observed = is_made_by_members(key);
         let copies = clusters
             .into_iter()
             .filter_map(|(id, replicas)| {
@@ -375,6 +397,18 @@ fn set_replicas(object: &mut Value, template: &Value, replicas: i64) {
     {
         spec[field] = replicas.into();
     }
+}
+
+/// Whether members have it without us: what services bring, and the CRDs that a join installs, which are never taken away.
+fn is_made_by_members(key: &ObjectKey) -> bool {
+    let installed = [
+        "clusterproperties.about.k8s.io",
+        "serviceexports.multicluster.x-k8s.io",
+        "serviceimports.multicluster.x-k8s.io",
+    ];
+    key.kind.is("multicluster.x-k8s.io", "ServiceImport")
+        || (key.kind.is("apiextensions.k8s.io", "CustomResourceDefinition")
+            && installed.contains(&key.name.as_str()))
 }
 
 /// Whether a template may leave the hub at all: what a control plane keeps for itself does not.

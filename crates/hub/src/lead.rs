@@ -20,7 +20,7 @@ use crate::http::{Pages, Stage};
 use crate::options::Options;
 use crate::roster::{self, Roster};
 use crate::run::HubError;
-use crate::{store, watch};
+use crate::{policies, store, watch};
 use members::Members;
 
 /// Reports taken in before the next plan: a member that floods us delays the others by no more than these.
@@ -78,7 +78,15 @@ pub(crate) async fn lead(
     let (seen, mut membership) = unbounded_channel();
     tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
     let (reporter, reports) = unbounded_channel();
-    let members = Members::new(context.clone(), hub, clusterset, permit, reporter, seen);
+    let policies = policies::spawn(
+        client.clone(),
+        watches.clone(),
+        namespace,
+        options.sync_namespaces,
+        permit.clone(),
+        &mut tasks,
+    );
+    let members = Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies);
     let roster = Roster::remembering(recorded, remembered);
     let mut lead = Lead { context: context.clone(), brain, roster, members, updates, reports };
 

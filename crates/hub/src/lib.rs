@@ -30,6 +30,7 @@ mod lead;
 mod metrics;
 pub mod networks;
 pub mod options;
+mod policies;
 mod roster;
 mod run;
 mod store;

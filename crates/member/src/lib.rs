@@ -17,6 +17,7 @@ mod edge;
 mod enter;
 mod leave;
 mod permit;
+pub mod propagate;
 pub mod report;
 mod shell;
 mod stale;

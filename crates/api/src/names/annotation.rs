@@ -23,6 +23,12 @@ pub const IMPORT: &str = "atoll.dev/import";
 /// rights there back, and reads it when it has to try again.
 pub const CLEANED: &str = "atoll.dev/cleaned";
 
+/// On a copy of a hub's template in a member: it was there before, and stays when the template goes.
+pub const ADOPTED: &str = "atoll.dev/adopted";
+/// On a binding in the hub: the clusters that may hold a copy, with commas in between. The hub writes it before it orders a copy, and
+/// takes a cluster off it when the copy is gone.
+pub const HOLDERS: &str = "atoll.dev/holders";
+
 /// The values of [`LIVENESS`].
 pub mod liveness {
     /// Keep the endpoints and mark them stale.
@@ -54,4 +60,14 @@ pub mod network {
     pub const OBSERVED_PODS: &str = "atoll.dev/observed-pod-cidrs";
     /// The service networks as the member's API gave them at join: for the overlap check only.
     pub const OBSERVED_SERVICES: &str = "atoll.dev/observed-service-cidrs";
+}
+
+/// On a binding in the hub: the policy that has its object. Karmada's tools read them.
+pub mod policy {
+    /// The namespace of a `PropagationPolicy`.
+    pub const NAMESPACE: &str = "propagationpolicy.karmada.io/namespace";
+    /// The name of a `PropagationPolicy`.
+    pub const NAME: &str = "propagationpolicy.karmada.io/name";
+    /// The name of a `ClusterPropagationPolicy`.
+    pub const CLUSTER_NAME: &str = "clusterpropagationpolicy.karmada.io/name";
 }

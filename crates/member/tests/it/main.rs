@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
 mod clusters;
+mod copies;
 mod hub;
 mod stories;

@@ -1,0 +1,189 @@
+//! Templates in the hub become objects in members: the shell around [`desk`], which decides.
+//!
+//! ```text
+//!   hub's API ── watches: policies, clusters, bindings, templates ──▶ desk ──▶ orders ──▶ members (propagate)
+//!   hub's API ◀── write: bindings, status, events ◀────────────────────┘  ◀── reports ──────┘
+//! ```
+
+mod binding;
+mod desk;
+mod edge;
+mod watch;
+mod write;
+
+use std::collections::BTreeMap;
+
+use atoll_api::names::kind::{cluster, policy};
+use atoll_engine::names::ClusterId;
+use atoll_engine::placement::object::Kind;
+use atoll_member::Permit;
+use atoll_member::propagate::{Copies, CopyReport};
+use kube::Client;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+
+use desk::{Command, Desk, Event, Scope, Source};
+use write::{Part, Place, Write};
+
+/// Events taken in before the next plan.
+const BATCH: usize = 1024;
+
+/// A member comes or goes.
+#[derive(Debug)]
+pub(crate) enum Membership {
+    /// It runs, and takes orders.
+    Started(ClusterId, Copies),
+    /// It does not.
+    Stopped(ClusterId),
+}
+
+/// What a leadership tells the policies, and who tells them what became of copies.
+#[derive(Debug, Clone)]
+pub(crate) struct Policies {
+    membership: UnboundedSender<Membership>,
+    reports: UnboundedSender<(ClusterId, CopyReport)>,
+}
+
+impl Policies {
+    /// A member runs.
+    pub(crate) fn started(&self, id: ClusterId, copies: Copies) {
+        let _ = self.membership.send(Membership::Started(id, copies));
+    }
+
+    /// A member is stopped.
+    pub(crate) fn stopped(&self, id: ClusterId) {
+        let _ = self.membership.send(Membership::Stopped(id));
+    }
+
+    /// Where members report.
+    pub(crate) fn reports(&self) -> UnboundedSender<(ClusterId, CopyReport)> {
+        self.reports.clone()
+    }
+}
+
+/// Carries out policies for one time of leadership: until the task is dropped.
+pub(crate) fn spawn(
+    client: Client,
+    watches: Client,
+    namespace: &str,
+    sync_namespaces: bool,
+    permit: Permit,
+    tasks: &mut JoinSet<()>,
+) -> Policies {
+    let (membership, members) = unbounded_channel();
+    let (reports, reported) = unbounded_channel();
+    let desk = Desk::new(namespace, sync_namespaces);
+    tasks.spawn(Shell::run(desk, client, watches, permit, members, reported));
+    Policies { membership, reports }
+}
+
+struct Shell {
+    watches: Client,
+    members: BTreeMap<ClusterId, Copies>,
+    events: UnboundedSender<Event>,
+    writes: UnboundedSender<(Place, Write)>,
+    tasks: JoinSet<()>,
+}
+
+impl Shell {
+    async fn run(
+        mut desk: Desk,
+        client: Client,
+        watches: Client,
+        permit: Permit,
+        mut membership: UnboundedReceiver<Membership>,
+        mut reports: UnboundedReceiver<(ClusterId, CopyReport)>,
+    ) {
+        let (events, mut noted) = unbounded_channel();
+        let (writes, to_write) = unbounded_channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(write::write_all(client, permit, to_write, events.clone()));
+        let mut shell = Self { watches, members: BTreeMap::new(), events, writes, tasks };
+        for source in Source::FIXED {
+            shell.watch(kind_of(&source), source);
+        }
+        loop {
+            let event = tokio::select! {
+                biased;
+                member = membership.recv() => match member {
+                    Some(member) => Some(shell.member(member)),
+                    None => return,
+                },
+                Some(event) = noted.recv() => Some(event),
+                Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
+            };
+            let now = format!("{:.0}", jiff::Timestamp::now());
+            let mut next = event;
+            for _ in 0..BATCH {
+                let Some(event) = next.take() else { break };
+                desk.take(event, &now);
+                next = noted.try_recv().ok();
+                if next.is_none() {
+                    next = reports.try_recv().ok().map(|(id, report)| Event::Copy(id, report));
+                }
+            }
+            if let Some(event) = next {
+                desk.take(event, &now);
+            }
+            for command in desk.work(&now) {
+                shell.carry_out(command);
+            }
+        }
+    }
+
+    fn member(&mut self, member: Membership) -> Event {
+        match member {
+            Membership::Started(id, copies) => {
+                if let Some(former) = self.members.insert(id.clone(), copies) {
+                    self.tasks.spawn(former.stop());
+                }
+                Event::Started(id)
+            }
+            Membership::Stopped(id) => {
+                if let Some(former) = self.members.remove(&id) {
+                    self.tasks.spawn(former.stop());
+                }
+                Event::Stopped(id)
+            }
+        }
+    }
+
+    fn watch(&mut self, kind: Kind, source: Source) {
+        self.tasks.spawn(watch::watch(self.watches.clone(), kind, source, self.events.clone()));
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        let (object, part, write) = match command {
+            Command::Watch(kind) => return self.watch(kind.clone(), Source::Templates(kind)),
+            Command::Order(id, key, order) => {
+                if let Some(copies) = self.members.get(&id) {
+                    copies.order(key, order);
+                }
+                return;
+            }
+            Command::PutBinding { of, binding, object } => (binding, Part::Itself, Write::Put(object, of)),
+            Command::PutStatus(key, status) => (key, Part::Status, Write::Status(status)),
+            Command::DeleteBinding(key) => (key, Part::Itself, Write::Delete),
+            Command::Tell { of, uid, warning, reason, message } => {
+                (of, Part::Told(reason), Write::Tell { uid, warning, reason, message })
+            }
+        };
+        let _ = self.writes.send((Place { object, part }, write));
+    }
+}
+
+fn kind_of(source: &Source) -> Kind {
+    let policy = |kind: &str| Kind::new(format!("{}/{}", policy::GROUP, policy::V1ALPHA1), kind);
+    let [binding, cluster_binding] = binding::kinds();
+    match source {
+        Source::Propagation(Scope::Namespace) => policy(policy::PROPAGATION_POLICY),
+        Source::Propagation(Scope::Cluster) => policy(policy::CLUSTER_PROPAGATION_POLICY),
+        Source::Overriding(Scope::Namespace) => policy(policy::OVERRIDE_POLICY),
+        Source::Overriding(Scope::Cluster) => policy(policy::CLUSTER_OVERRIDE_POLICY),
+        Source::Clusters => Kind::new(format!("{}/{}", cluster::GROUP, cluster::V1ALPHA1), cluster::CLUSTER),
+        Source::Namespaces => Kind::new("v1", "Namespace"),
+        Source::Bindings(Scope::Namespace) => binding,
+        Source::Bindings(Scope::Cluster) => cluster_binding,
+        Source::Templates(kind) => kind.clone(),
+    }
+}
