@@ -31,7 +31,7 @@ pub use clients::Clients;
 pub use enter::{EnterError, EnterSummary, enter, may_enter};
 pub use leave::{LeaveError, LeaveSummary, leave};
 pub use permit::Permit;
-pub use report::{Assignment, Problem, Report, Written};
+pub use report::{Assignment, Dispatched, Problem, Report, Written};
 pub use shell::{Handle, spawn};
 
 /// Which member this is, and for whom.

@@ -95,12 +95,12 @@ impl Hub {
                         eprintln!("{id}: {problem}");
                         note(&notes).problems.push((id, problem));
                     }
-                    Report::Alive(_) | Report::Unreachable { .. } => {}
+                    Report::Alive(_) | Report::Unreachable { .. } | Report::Dispatched(_) => {}
                 }
                 for outcome in outcomes {
                     for member in members.values() {
                         let (plan, touched) = (outcome.plan.clone(), outcome.touched.clone());
-                        member.assign(Assignment { plan, touched });
+                        member.assign(Assignment { plan, touched, answer: None });
                     }
                 }
             }
