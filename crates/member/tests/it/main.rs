@@ -4,5 +4,6 @@
 
 mod clusters;
 mod copies;
+mod dispatch;
 mod hub;
 mod stories;
