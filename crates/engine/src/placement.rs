@@ -137,6 +137,9 @@ pub struct Placer {
     needs: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     needed_by: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     dirty: BTreeSet<ObjectKey>,
+    /// Kinds whose templates have to be known, and those of them that nobody has been told of.
+    kinds: BTreeSet<Kind>,
+    fresh: Vec<Kind>,
 }
 
 impl Placer {
@@ -156,6 +159,9 @@ impl Placer {
             }
             Change::Policy(id, policy) => {
                 let (spec, written) = policy.map(|policy| (policy.spec, policy.written)).unzip();
+                spec.iter()
+                    .flat_map(|spec: &PropagationSpec| &spec.resource_selectors)
+                    .for_each(|one| self.knows(&one.kind));
                 let before = replace(&mut self.policies, &id, spec.clone());
                 replace(&mut self.written, &id, written);
                 if before == spec {
@@ -186,6 +192,7 @@ impl Placer {
                 }
             }
             Change::Recalled(key, decision) => {
+                self.knows(&key.kind);
                 self.decided.insert(key.clone(), *decision);
                 self.dirty.insert(key);
             }
@@ -197,12 +204,16 @@ impl Placer {
         self.dirty.extend(found.map(|(key, _)| key.clone()));
     }
 
-    /// The kinds whose templates have to be known.
-    pub fn kinds(&self) -> BTreeSet<Kind> {
-        let selected = self.policies.values().flat_map(|spec| &spec.resource_selectors).map(|one| &one.kind);
-        let decided = self.decided.keys().map(|key| &key.kind);
-        let needed = self.needed_by.keys().map(|key| &key.kind);
-        selected.chain(decided).chain(needed).cloned().collect()
+    /// Kinds whose templates have to be known from now on.
+    pub fn new_kinds(&mut self) -> Vec<Kind> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    fn knows(&mut self, kind: &Kind) {
+        if !self.kinds.contains(kind) {
+            self.kinds.insert(kind.clone());
+            self.fresh.push(kind.clone());
+        }
     }
 
     /// A template, if it is there.
@@ -212,6 +223,7 @@ impl Placer {
 
     /// Plans a template anew, although nothing is known to have changed.
     pub fn look_again(&mut self, key: &ObjectKey) {
+        self.knows(&key.kind);
         self.dirty.insert(key.clone());
     }
 
@@ -332,6 +344,7 @@ impl Placer {
             self.dirty.insert(gone.clone());
         }
         for new in needs.difference(&before) {
+            self.knows(&new.kind);
             self.needed_by.entry(new.clone()).or_default().insert(key.clone());
             self.dirty.insert(new.clone());
         }

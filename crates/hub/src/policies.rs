@@ -8,20 +8,24 @@
 mod binding;
 mod desk;
 mod edge;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use atoll_api::names::kind::{cluster, policy};
 use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::Kind;
 use atoll_member::Permit;
 use atoll_member::propagate::{Copies, CopyReport};
-use kube::Client;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
+use crate::connect::code;
 use desk::{Command, Desk, Event, Scope, Source};
 use write::{Part, Place, Write};
 
@@ -75,6 +79,30 @@ pub(crate) fn spawn(
     let desk = Desk::new(namespace, sync_namespaces);
     tasks.spawn(Shell::run(desk, client, watches, permit, members, reported));
     Policies { membership, reports }
+}
+
+/// The kinds of which a cluster may hold copies.
+pub(crate) async fn held_by(hub: &Client, id: &ClusterId) -> Result<BTreeSet<Kind>, kube::Error> {
+    let mut kinds = BTreeSet::new();
+    for kind in binding::kinds() {
+        let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
+        let api: Api<DynamicObject> = Api::all_with(hub.clone(), &ApiResource::from_gvk(&gvk));
+        let bindings = match api.list(&ListParams::default()).await {
+            Ok(bindings) => bindings,
+            // A hub that has never had policies.
+            Err(error) if code(&error) == Some(404) => continue,
+            Err(error) => return Err(error),
+        };
+        for binding in bindings {
+            let binding = serde_json::to_value(binding).map_err(kube::Error::SerdeError)?;
+            if let Some((key, _, _)) =
+                binding::recall(&binding).filter(|(_, _, holders)| holders.contains(id))
+            {
+                kinds.insert(key.kind);
+            }
+        }
+    }
+    Ok(kinds)
 }
 
 struct Shell {

@@ -13,10 +13,12 @@
 //! what others set. What the API server notes as our fields tells drift: whoever changes one of them takes it from us.
 
 pub(crate) mod core;
+mod leave;
 mod live;
 mod requests;
 mod shell;
 pub mod state;
 
+pub use leave::{LeaveCopiesError, leave_copies};
 pub use shell::{Copies, spawn};
 pub use state::{CopyReport, CopyState, Order, WhyNot};

@@ -14,6 +14,7 @@ mod hot_path;
 mod joining;
 mod lifecycle;
 mod mcs;
+mod policies;
 mod recorder;
 mod relays;
 mod survival;
@@ -33,6 +34,7 @@ fn main() -> std::process::ExitCode {
     hot_path::tests(&mut suite);
     survival::tests(&mut suite);
     joining::tests(&mut suite);
+    policies::tests(&mut suite);
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
     answers::tests(&mut suite);

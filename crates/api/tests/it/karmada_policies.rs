@@ -105,3 +105,54 @@ fn every_refusal_names_its_field() {
         assert!(refusal.message().starts_with(refusal.field));
     }
 }
+
+/// The names of a schema's fields, down to where Kubernetes' own selectors begin.
+fn fields(schema: &Value, found: &mut BTreeSet<String>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        found.insert(name.clone());
+        if ![
+            "labelSelector",
+            "fieldSelector",
+            "clusterTolerations",
+            "failover",
+            "workloadAffinity",
+            "fieldOverrider",
+        ]
+        .contains(&name.as_str())
+        {
+            fields(property, found);
+        }
+    }
+    if schema["items"].is_object() {
+        fields(&schema["items"], found);
+    }
+}
+
+#[test]
+fn the_documentation_speaks_of_every_field() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/karmada.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut found = BTreeSet::new();
+    for crd in crds::policies().iter().take(2) {
+        let crd = serde_json::to_value(crd).unwrap();
+        fields(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], &mut found);
+    }
+    // Words of overriders and weights that stand under a name that is there.
+    let inside = [
+        "component",
+        "containerName",
+        "operator",
+        "path",
+        "predicate",
+        "value",
+        "weight",
+        "priorityClassName",
+        "priorityClassSource",
+    ];
+    let missing: Vec<_> = found
+        .iter()
+        .filter(|name| !inside.contains(&name.as_str()))
+        .filter(|name| !text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == name.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "docs/karmada.md says nothing of {missing:?}");
+}

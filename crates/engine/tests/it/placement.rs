@@ -314,7 +314,7 @@ fn what_a_workload_needs_goes_along_and_leaves_with_it() {
     let mut outcomes: BTreeMap<ObjectKey, Outcome> = std::iter::from_fn(|| placer.plan_next()).collect();
     let Some(Outcome::Placed(along)) = outcomes.remove(&settings) else { panic!("{outcomes:?}") };
     assert_eq!((names(&along), along.required_by.iter().collect::<Vec<_>>()), (vec!["two"], vec![&web]));
-    let kinds: Vec<_> = placer.kinds().into_iter().map(|kind| kind.kind).collect();
+    let kinds: Vec<_> = placer.new_kinds().into_iter().map(|kind| kind.kind).collect();
     assert_eq!(kinds, ["Deployment", "ConfigMap", "Secret", "ServiceAccount"]);
     placer.apply(Change::Template(web, None));
     let outcomes: BTreeMap<ObjectKey, Outcome> = std::iter::from_fn(|| placer.plan_next()).collect();

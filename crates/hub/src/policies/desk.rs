@@ -111,7 +111,9 @@ pub(super) struct Desk {
     own_namespace: String,
     sync_namespaces: bool,
     listed: BTreeSet<Source>,
+    /// Kinds whose templates are watched, and those that have all been seen.
     watched: BTreeSet<Kind>,
+    known: BTreeSet<Kind>,
     members: BTreeSet<ClusterId>,
     namespaces: BTreeMap<String, Arc<Value>>,
     items: BTreeMap<ObjectKey, Item>,
@@ -131,6 +133,7 @@ impl Desk {
     pub(super) fn take(&mut self, event: Event, now: &str) {
         match event {
             Event::Seen(source, key, object) => self.seen(&source, key, object.as_deref(), now),
+            Event::Listed(Source::Templates(kind)) => drop(self.known.insert(kind)),
             Event::Listed(source) => drop(self.listed.insert(source)),
             Event::Started(id) => self.started(id),
             Event::Stopped(id) => {
@@ -155,9 +158,10 @@ impl Desk {
         if Source::FIXED.iter().all(|source| self.listed.contains(source)) {
             self.watch();
             loop {
-                let listed = &self.listed;
-                let known = |kind: &Kind| listed.contains(&Source::Templates(kind.clone()));
-                let Some((key, outcome)) = self.placer.plan_next_of(known) else { break };
+                let known = &self.known;
+                let Some((key, outcome)) = self.placer.plan_next_of(|kind| known.contains(kind)) else {
+                    break;
+                };
                 self.planned(key, outcome, now);
                 self.watch();
             }
@@ -167,10 +171,9 @@ impl Desk {
     }
 
     fn watch(&mut self) {
-        for kind in self.placer.kinds() {
-            if self.watched.insert(kind.clone()) {
-                self.out.push(Command::Watch(kind));
-            }
+        for kind in self.placer.new_kinds() {
+            self.watched.insert(kind.clone());
+            self.out.push(Command::Watch(kind));
         }
     }
 
@@ -449,7 +452,7 @@ impl Desk {
 
     /// Policies that select nothing: said once, on the policy.
     fn tell_idle(&mut self) {
-        if !self.watched.iter().all(|kind| self.listed.contains(&Source::Templates(kind.clone()))) {
+        if self.known != self.watched {
             return;
         }
         for id in self.placer.idle_policies() {

@@ -1,6 +1,8 @@
 //! What is done next, for every object: decided from the order, what is there, and what was answered. No socket, no clock.
 
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,6 +22,8 @@ use queue::Queue;
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// What waits for a person is tried again after this.
 const SLOW: Duration = Duration::from_secs(30);
+/// What nobody waits for is tried again after this.
+const SLOWEST: Duration = Duration::from_secs(600);
 /// What others make is looked for again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// After a CRD was written, its kinds are asked for.
@@ -323,7 +327,11 @@ impl Core {
             Failure::NamespaceTerminating => {
                 (Some(WhyNot::NamespaceAbsent(key.namespace.clone())), Some(LOOK_AGAIN))
             }
-            Failure::Forbidden(_) => (Some(self.forbidden(verb, &key.kind)), Some(SLOW)),
+            Failure::Forbidden(_) => {
+                // What nobody asked for by name is not asked for again and again.
+                let pause = if let Some(Order::Ensure(_)) = entry.order { SLOWEST } else { SLOW };
+                (Some(self.forbidden(verb, &key.kind)), Some(pause))
+            }
             Failure::Invalid(why) => (Some(WhyNot::Rejected(why)), Some(SLOW)),
             Failure::Later(named) => (None, named),
             Failure::Unreachable(why) => {
