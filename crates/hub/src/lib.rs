@@ -21,6 +21,7 @@ mod clean;
 mod clusterset;
 pub mod connect;
 mod crd;
+mod crossing;
 mod election;
 mod health;
 mod http;

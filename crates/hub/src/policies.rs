@@ -8,6 +8,7 @@
 mod binding;
 mod desk;
 mod edge;
+mod implied;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -16,7 +17,8 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 
 use atoll_api::names::kind::{cluster, policy};
-use atoll_engine::names::ClusterId;
+use atoll_engine::intent::CrossCluster;
+use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::object::Kind;
 use atoll_member::Permit;
 use atoll_member::propagate::{Copies, CopyReport};
@@ -46,9 +48,29 @@ pub(crate) enum Membership {
 pub(crate) struct Policies {
     membership: UnboundedSender<Membership>,
     reports: UnboundedSender<(ClusterId, CopyReport)>,
+    implied: UnboundedSender<Implied>,
+}
+
+/// What a `MultiClusterService` asks for its Service, or that there is none any more.
+type Implied = (ServiceKey, Option<CrossCluster>);
+
+/// What became of the Service of a `MultiClusterService`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Copied {
+    /// Nobody knows yet.
+    Unknown,
+    /// The hub has no such Service.
+    NoTemplate,
+    /// Each cluster that holds it, or should; if not as it should be, why.
+    Each(BTreeMap<ClusterId, Result<(), String>>),
 }
 
 impl Policies {
+    /// A `MultiClusterService` is there, has changed, or is gone.
+    pub(crate) fn imply(&self, key: ServiceKey, intent: Option<CrossCluster>) {
+        let _ = self.implied.send((key, intent));
+    }
+
     /// A member runs.
     pub(crate) fn started(&self, id: ClusterId, copies: Copies) {
         let _ = self.membership.send(Membership::Started(id, copies));
@@ -72,13 +94,27 @@ pub(crate) fn spawn(
     namespace: &str,
     sync_namespaces: bool,
     permit: Permit,
+    intents: &BTreeMap<ServiceKey, CrossCluster>,
     tasks: &mut JoinSet<()>,
-) -> Policies {
+) -> (Policies, UnboundedReceiver<(ServiceKey, Copied)>) {
     let (membership, members) = unbounded_channel();
     let (reports, reported) = unbounded_channel();
-    let desk = Desk::new(namespace, sync_namespaces);
-    tasks.spawn(Shell::run(desk, client, watches, permit, members, reported));
-    Policies { membership, reports }
+    let (implied, implies) = unbounded_channel();
+    let (copied, copies) = unbounded_channel();
+    let mut desk = Desk::new(namespace, sync_namespaces);
+    for (key, intent) in intents {
+        desk.imply(key.clone(), Some(intent)); // before anything is planned
+    }
+    let inputs = Inputs { members, reported, implies };
+    tasks.spawn(Shell::run(desk, client, watches, permit, inputs, copied));
+    (Policies { membership, reports, implied }, copies)
+}
+
+/// What comes from the leadership.
+struct Inputs {
+    members: UnboundedReceiver<Membership>,
+    reported: UnboundedReceiver<(ClusterId, CopyReport)>,
+    implies: UnboundedReceiver<Implied>,
 }
 
 /// The kinds of which a cluster may hold copies.
@@ -110,6 +146,7 @@ struct Shell {
     members: BTreeMap<ClusterId, Copies>,
     events: UnboundedSender<Event>,
     writes: UnboundedSender<(Place, Write)>,
+    copied: UnboundedSender<(ServiceKey, Copied)>,
     tasks: JoinSet<()>,
 }
 
@@ -119,14 +156,15 @@ impl Shell {
         client: Client,
         watches: Client,
         permit: Permit,
-        mut membership: UnboundedReceiver<Membership>,
-        mut reports: UnboundedReceiver<(ClusterId, CopyReport)>,
+        inputs: Inputs,
+        copied: UnboundedSender<(ServiceKey, Copied)>,
     ) {
+        let Inputs { members: mut membership, reported: mut reports, mut implies } = inputs;
         let (events, mut noted) = unbounded_channel();
         let (writes, to_write) = unbounded_channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(write::write_all(client, permit, to_write, events.clone()));
-        let mut shell = Self { watches, members: BTreeMap::new(), events, writes, tasks };
+        let mut shell = Self { watches, members: BTreeMap::new(), events, writes, copied, tasks };
         for source in Source::FIXED {
             shell.watch(kind_of(&source), source);
         }
@@ -137,6 +175,7 @@ impl Shell {
                     Some(member) => Some(shell.member(member)),
                     None => return,
                 },
+                Some((key, intent)) = implies.recv() => Some(Event::Implied(key, intent.map(Box::new))),
                 Some(event) = noted.recv() => Some(event),
                 Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
             };
@@ -183,6 +222,7 @@ impl Shell {
     fn carry_out(&mut self, command: Command) {
         let (object, part, write) = match command {
             Command::Watch(kind) => return self.watch(kind.clone(), Source::Templates(kind)),
+            Command::Copied(key, copied) => return drop(self.copied.send((key, copied))),
             Command::Order(id, key, order) => {
                 if let Some(copies) = self.members.get(&id) {
                     copies.order(key, order);

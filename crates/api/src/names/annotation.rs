@@ -16,6 +16,9 @@ pub const LOCALITY: &str = "atoll.dev/locality";
 /// On a ServiceExport or a `MultiClusterService`: what happens to endpoints of a lost cluster; one of [`liveness`].
 /// Users set it; the engine reads it.
 pub const LIVENESS: &str = "atoll.dev/liveness";
+/// On a `MultiClusterService`: with the value `true` hostnames cross, so that `web-0.web.ns.svc` answers from every cluster that has
+/// one. Users set it; the engine reads it.
+pub const HOSTNAMES: &str = "atoll.dev/hostnames";
 /// On a Namespace in the hub: which clusters import its services; one of [`import`]. Users set it; the engine reads it.
 pub const IMPORT: &str = "atoll.dev/import";
 

@@ -178,6 +178,11 @@ fn scheduled_text(placed: &Placed) -> String {
     format!("clusters have been chosen; no such member: {}", unknown.join(", "))
 }
 
+/// Whether a cluster that should hold it does.
+pub(super) fn applied(held: &Held) -> Result<(), String> {
+    not_applied(held, true).map_or(Ok(()), Err)
+}
+
 /// Why a cluster does not hold it, or still does.
 fn not_applied(held: &Held, wanted: bool) -> Option<String> {
     match held {

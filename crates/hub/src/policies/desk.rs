@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use atoll_api::names::label;
-use atoll_engine::names::ClusterId;
+use atoll_engine::intent::CrossCluster;
+use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::PolicyId;
 use atoll_engine::placement::{Change, Copy, Outcome, Placed, Placer, aggregate};
@@ -19,7 +20,7 @@ use atoll_member::propagate::{CopyReport, CopyState, Order};
 use serde_json::{Value, json};
 
 use super::binding::{self, Held, Holders};
-use super::edge;
+use super::{Copied, edge, implied};
 
 /// Where an object of the hub's API was seen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +69,8 @@ pub(super) enum Event {
     Copy(ClusterId, CopyReport),
     /// A binding was written.
     Written(ObjectKey),
+    /// What a `MultiClusterService` asks for its Service.
+    Implied(ServiceKey, Option<Box<CrossCluster>>),
 }
 
 /// Something to do.
@@ -83,6 +86,8 @@ pub(super) enum Command {
     PutStatus(ObjectKey, Box<Value>),
     /// Delete a binding.
     DeleteBinding(ObjectKey),
+    /// Say what became of the Service of a `MultiClusterService`.
+    Copied(ServiceKey, Copied),
     /// Tell users.
     Tell { of: ObjectKey, uid: String, warning: bool, reason: &'static str, message: String },
 }
@@ -121,6 +126,9 @@ pub(super) struct Desk {
     bindings: BTreeMap<ObjectKey, ObjectKey>,
     policies: BTreeMap<PolicyId, (ObjectKey, String)>,
     told: BTreeMap<(ObjectKey, &'static str), String>,
+    /// The Services of `MultiClusterServices`, what was last said of them, and those of which something may be new.
+    implied: BTreeMap<ObjectKey, (ServiceKey, Copied)>,
+    implied_news: BTreeSet<ObjectKey>,
     out: Vec<Command>,
 }
 
@@ -143,6 +151,7 @@ impl Desk {
                 }
             }
             Event::Copy(id, report) => self.copied(&id, report, now),
+            Event::Implied(key, intent) => self.imply(key, intent.as_deref()),
             Event::Written(key) => {
                 if let Some(item) = self.items.get_mut(&key) {
                     item.persisted = true;
@@ -166,8 +175,50 @@ impl Desk {
                 self.watch();
             }
             self.tell_idle();
+            self.tell_implied();
         }
         std::mem::take(&mut self.out)
+    }
+
+    /// Takes in what a `MultiClusterService` asks for its Service, or that there is none any more.
+    pub(super) fn imply(&mut self, key: ServiceKey, intent: Option<&CrossCluster>) {
+        let template = implied::template(&key);
+        let policy = intent.and_then(|intent| implied::policy(&key, intent));
+        self.placer.apply(Change::Policy(implied::id(&key), policy.map(Box::new)));
+        match intent {
+            Some(_) => {
+                self.implied.entry(template.clone()).or_insert((key, Copied::Unknown));
+                self.implied_news.insert(template);
+            }
+            None => {
+                self.implied.remove(&template);
+                self.implied_news.remove(&template);
+            }
+        }
+    }
+
+    /// Says what became of the Services of `MultiClusterServices`, where that is new.
+    fn tell_implied(&mut self) {
+        if !self.known.contains(&Kind::new("v1", "Service")) {
+            return; // one that is not known yet is not absent
+        }
+        for template in std::mem::take(&mut self.implied_news) {
+            let Some((key, told)) = self.implied.get_mut(&template) else { continue };
+            let item = self.items.get(&template);
+            let copied = match (self.placer.template(&template), item.and_then(|item| item.placed.as_ref())) {
+                (None, _) => Copied::NoTemplate,
+                (Some(_), None) => Copied::Unknown,
+                (Some(_), Some(placed)) => {
+                    let holders = item.into_iter().flat_map(|item| &item.holders);
+                    let each = holders.filter(|(id, _)| placed.copies.contains_key(*id));
+                    Copied::Each(each.map(|(id, held)| (id.clone(), binding::applied(held))).collect())
+                }
+            };
+            if *told != copied {
+                told.clone_from(&copied);
+                self.out.push(Command::Copied(key.clone(), copied));
+            }
+        }
     }
 
     fn watch(&mut self) {
@@ -215,6 +266,9 @@ impl Desk {
                 }
                 let template = object.filter(|object| object["metadata"]["deletionTimestamp"].is_null());
                 let template = template.map(|object| Arc::new(edge::template(object)));
+                if self.implied.contains_key(&key) {
+                    self.implied_news.insert(key.clone());
+                }
                 self.placer.apply(Change::Template(key, template));
             }
         }
@@ -346,6 +400,9 @@ impl Desk {
 
     /// Brings everything about a template in line with what is known: its binding, the orders, what is shown.
     fn settle(&mut self, key: &ObjectKey, now: &str) {
+        if self.implied.contains_key(key) {
+            self.implied_news.insert(key.clone());
+        }
         let Some(item) = self.items.get(key) else { return };
         if item.placed.is_none() && item.holders.is_empty() {
             if let Some(binding) = self.items.remove(key).and_then(|item| item.binding) {

@@ -123,7 +123,9 @@ impl World {
         }
         let mut tasks = JoinSet::new();
         let permit = Permit::forever();
-        let policies = spawn(hub.0.clone(), hub.0.clone(), "atoll-system", true, permit.clone(), &mut tasks);
+        let none = std::collections::BTreeMap::new();
+        let (policies, _) =
+            spawn(hub.0.clone(), hub.0.clone(), "atoll-system", true, permit.clone(), &none, &mut tasks);
         let world = Self { hub, members: started, policies, permit, tasks };
         (1..=members).for_each(|number| world.up(number));
         Ok(world)
@@ -150,12 +152,14 @@ impl World {
     /// Ends the hub and starts it again on the same API.
     async fn restart(&mut self) {
         self.tasks.shutdown().await;
-        self.policies = spawn(
+        let none = std::collections::BTreeMap::new();
+        (self.policies, _) = spawn(
             self.hub.0.clone(),
             self.hub.0.clone(),
             "atoll-system",
             true,
             self.permit.clone(),
+            &none,
             &mut self.tasks,
         );
         (1..=self.members.len()).for_each(|number| self.up(number));
