@@ -82,6 +82,8 @@ pub enum Change {
     Template(ObjectKey, Option<Arc<Value>>),
     /// What was decided in a former life.
     Recalled(ObjectKey, Box<Decision>),
+    /// Whom a template went along with in a former life: until these have been planned, it still does.
+    RecalledAlong(ObjectKey, BTreeSet<ObjectKey>),
 }
 
 /// What becomes of a template.
@@ -194,6 +196,14 @@ impl Placer {
             Change::Recalled(key, decision) => {
                 self.knows(&key.kind);
                 self.decided.insert(key.clone(), *decision);
+                self.dirty.insert(key);
+            }
+            Change::RecalledAlong(key, parents) => {
+                self.knows(&key.kind);
+                for parent in &parents {
+                    self.needs.entry(parent.clone()).or_default().insert(key.clone());
+                }
+                self.needed_by.entry(key.clone()).or_default().extend(parents);
                 self.dirty.insert(key);
             }
         }

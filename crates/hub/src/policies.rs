@@ -131,10 +131,9 @@ pub(crate) async fn held_by(hub: &Client, id: &ClusterId) -> Result<BTreeSet<Kin
         };
         for binding in bindings {
             let binding = serde_json::to_value(binding).map_err(kube::Error::SerdeError)?;
-            if let Some((key, _, _)) =
-                binding::recall(&binding).filter(|(_, _, holders)| holders.contains(id))
+            if let Some(recalled) = binding::recall(&binding).filter(|recalled| recalled.holders.contains(id))
             {
-                kinds.insert(key.kind);
+                kinds.insert(recalled.of.kind);
             }
         }
     }

@@ -20,13 +20,13 @@ pub(crate) fn tests(suite: &mut Suite) {
 }
 
 /// A lab with a hub of its own API.
-struct World {
-    lab: Lab,
-    atoll: Atoll,
+pub(crate) struct World {
+    pub(crate) lab: Lab,
+    pub(crate) atoll: Atoll,
 }
 
 impl World {
-    async fn start(spec: Spec) -> anyhow::Result<Self> {
+    pub(crate) async fn start(spec: Spec) -> anyhow::Result<Self> {
         let lab = Lab::start(&spec.with_bystander("hub"), &Progress::silent()).await?;
         let atoll = Atoll::with_own_api(&beside(Path::new(env!("CARGO_BIN_EXE_lab"))), lab.bystander("hub"))?;
         atoll.start_hub("hub", &[])?;
@@ -34,7 +34,7 @@ impl World {
         Ok(Self { lab, atoll })
     }
 
-    async fn join(&self, number: usize, more: &[&str]) -> anyhow::Result<()> {
+    pub(crate) async fn join(&self, number: usize, more: &[&str]) -> anyhow::Result<()> {
         let cluster = self.lab.member(number);
         let kubeconfig = cluster.dir().join("kubeconfig").display().to_string();
         let mut words = vec!["join", cluster.name(), "--cluster-kubeconfig", &kubeconfig];
@@ -44,18 +44,18 @@ impl World {
     }
 
     /// kubectl on the hub.
-    async fn kubectl(&self, words: &[&str], stdin: &str) -> anyhow::Result<String> {
+    pub(crate) async fn kubectl(&self, words: &[&str], stdin: &str) -> anyhow::Result<String> {
         let mut command = tokio::process::Command::new(self.lab.member(1).programs().kubectl());
         command.arg("--kubeconfig").arg(self.atoll.kubeconfig()).args(words).kill_on_drop(true);
         said(command, stdin).await.with_context(|| format!("kubectl {}", words.join(" ")))
     }
 
-    async fn apply(&self, manifests: &str) -> Outcome {
+    pub(crate) async fn apply(&self, manifests: &str) -> Outcome {
         self.kubectl(&["apply", "-f", "-"], manifests).await.map(drop)
     }
 
     /// Waits until what `kubectl get -o json` prints of the hub is so.
-    async fn hub_has(
+    pub(crate) async fn hub_has(
         &self,
         words: &[&str],
         what: &str,
@@ -91,14 +91,14 @@ fn seen(text: &str, is: impl Fn(&Value) -> bool) -> Result<Value, String> {
     }
 }
 
-async fn kubectl(cluster: &Cluster, words: &[&str]) -> anyhow::Result<String> {
+pub(crate) async fn kubectl(cluster: &Cluster, words: &[&str]) -> anyhow::Result<String> {
     let mut command = cluster.kubectl();
     command.args(words);
     said(command, "").await.with_context(|| format!("kubectl {} in {}", words.join(" "), cluster.name()))
 }
 
 /// Waits until what `kubectl get -o json` prints of a member is so.
-async fn has(
+pub(crate) async fn has(
     cluster: &Cluster,
     words: &[&str],
     what: &str,
@@ -114,7 +114,7 @@ async fn has(
     .await?)
 }
 
-async fn lacks(cluster: &Cluster, words: &[&str]) -> Outcome {
+pub(crate) async fn lacks(cluster: &Cluster, words: &[&str]) -> Outcome {
     let ask = [&["get", "--ignore-not-found", "-o", "name"], words].concat();
     until(Deadline::after(SOON, format!("{} has no {words:?}", cluster.name())), async || {
         Ok(match kubectl(cluster, &ask).await {

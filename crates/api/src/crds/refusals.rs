@@ -79,8 +79,8 @@ pub const PROPAGATION: &[Refusal] = &[
     ),
     refusal(
         "spec.placement.clusterTolerations[]",
-        "!has(self.tolerationSeconds) || (has(self.key) && \
-         self.key in ['cluster.karmada.io/not-ready', 'cluster.karmada.io/unreachable'])",
+        // Cheap enough for the budget of a list that has no limit; the taints that Karmada's defaults tolerate are of this prefix.
+        "!has(self.tolerationSeconds) || (has(self.key) && self.key.startsWith('cluster.karmada.io/'))",
         "spec.placement.clusterTolerations[].tolerationSeconds",
         "leave it out: a taint takes effect at once",
     ),

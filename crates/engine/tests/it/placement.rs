@@ -356,3 +356,21 @@ fn a_copy_has_nothing_of_the_hubs_own_and_is_overridden_in_order() {
     let why = broken.copies[&id("two")].object.clone().unwrap_err();
     assert_eq!(why.policy.name, "b");
 }
+
+#[test]
+fn what_went_along_in_a_former_life_does_so_until_its_parent_is_known() {
+    let mut placer = with_clusters(&["one"]);
+    let (web, change) = deployment(1);
+    placer.apply(change);
+    placer.apply(policy("all", json!({"resourceSelectors": selecting("Deployment"), "propagateDeps": true})));
+    let decision = placed(&mut placer, &web).decision.unwrap();
+
+    let mut next = with_clusters(&["one"]);
+    let (settings, change) = config_map("settings");
+    next.apply(change);
+    next.apply(Change::Recalled(web.clone(), Box::new(decision)));
+    next.apply(Change::RecalledAlong(settings.clone(), [web.clone()].into()));
+    assert_eq!(names(&placed(&mut next, &settings)), ["one"], "its parent has not been read yet");
+    assert_eq!(next.plan(&web), Outcome::Nowhere { preserve: false }, "it was deleted meanwhile");
+    assert_eq!(next.plan(&settings), Outcome::Nowhere { preserve: false });
+}

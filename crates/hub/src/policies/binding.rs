@@ -48,10 +48,22 @@ pub(super) fn kinds() -> [Kind; 2] {
     [kind_of(work::RESOURCE_BINDING), kind_of(work::CLUSTER_RESOURCE_BINDING)]
 }
 
-/// What was decided, and who may hold a copy, as a binding of a former life says it.
-pub(super) fn recall(binding: &Value) -> Option<(ObjectKey, Option<Decision>, BTreeSet<ClusterId>)> {
+/// A binding of a former life.
+pub(super) struct Recalled {
+    /// The object that it is of.
+    pub(super) of: ObjectKey,
+    /// What was decided, unless it only went along.
+    pub(super) decision: Option<Decision>,
+    /// Who may hold a copy.
+    pub(super) holders: BTreeSet<ClusterId>,
+    /// The bindings of those that it went along with.
+    pub(super) required_by: Vec<ObjectKey>,
+}
+
+/// What a binding of a former life says.
+pub(super) fn recall(binding: &Value) -> Option<Recalled> {
     let (meta, spec) = (&binding["metadata"], &binding["spec"]);
-    let key: ObjectKey = serde_json::from_value(spec["resource"].clone()).ok()?;
+    let of: ObjectKey = serde_json::from_value(spec["resource"].clone()).ok()?;
     let annotation = |name: &str| meta["annotations"][name].as_str().map(str::to_owned);
     let policy = match (annotation(claimed::NAME), annotation(claimed::CLUSTER_NAME)) {
         (Some(name), _) => Some(PolicyId { namespace: annotation(claimed::NAMESPACE), name }),
@@ -79,7 +91,13 @@ pub(super) fn recall(binding: &Value) -> Option<(ObjectKey, Option<Decision>, BT
         suspension: serde_json::from_value(spec["suspension"].clone()).unwrap_or_default(),
         preserve: flag("preserveResourcesOnDeletion"),
     });
-    Some((key, decision, holders))
+    let parent = |one: &Value| {
+        let (namespace, name) = (one["namespace"].as_str().unwrap_or_default(), one["name"].as_str()?);
+        let kind = if namespace.is_empty() { work::CLUSTER_RESOURCE_BINDING } else { work::RESOURCE_BINDING };
+        Some(ObjectKey { kind: kind_of(kind), namespace: namespace.to_owned(), name: name.to_owned() })
+    };
+    let required_by = spec["requiredBy"].as_array().into_iter().flatten().filter_map(parent).collect();
+    Some(Recalled { of, decision, holders, required_by })
 }
 
 /// The binding as it is written.
@@ -89,6 +107,7 @@ pub(super) fn write(
     template: &Value,
     placed: &Placed,
     holders: &Holders,
+    required_by: &[ObjectKey],
 ) -> Value {
     let mut meta = json!({ "name": binding.name });
     if !binding.namespace.is_empty() {
@@ -134,9 +153,9 @@ pub(super) fn write(
             spec["replicas"] = replicas.into();
         }
     }
-    if !placed.required_by.is_empty() {
-        let parent = |parent: &ObjectKey| json!({ "namespace": parent.namespace, "name": format!("{}-{}", parent.name, parent.kind.kind).to_lowercase() });
-        spec["requiredBy"] = placed.required_by.iter().map(parent).collect();
+    if !required_by.is_empty() {
+        let parent = |parent: &ObjectKey| json!({ "namespace": parent.namespace, "name": parent.name });
+        spec["requiredBy"] = required_by.iter().map(parent).collect();
     }
     json!({ "apiVersion": binding.kind.api_version, "kind": binding.kind.kind, "metadata": meta, "spec": spec })
 }

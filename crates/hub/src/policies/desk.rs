@@ -19,7 +19,7 @@ use atoll_engine::placement::{Change, Copy, Outcome, Placed, Placer, aggregate};
 use atoll_member::propagate::{CopyReport, CopyState, Order};
 use serde_json::{Value, json};
 
-use super::binding::{self, Held, Holders};
+use super::binding::{self, Held, Holders, Recalled};
 use super::{Copied, edge, implied};
 
 /// Where an object of the hub's API was seen.
@@ -67,8 +67,8 @@ pub(super) enum Event {
     Stopped(ClusterId),
     /// A member has said something.
     Copy(ClusterId, CopyReport),
-    /// A binding was written.
-    Written(ObjectKey),
+    /// The binding of an object was written, like this.
+    Written(ObjectKey, Box<Value>),
     /// What a `MultiClusterService` asks for its Service.
     Implied(ServiceKey, Option<Box<CrossCluster>>),
 }
@@ -129,6 +129,8 @@ pub(super) struct Desk {
     /// The Services of `MultiClusterServices`, what was last said of them, and those of which something may be new.
     implied: BTreeMap<ObjectKey, (ServiceKey, Copied)>,
     implied_news: BTreeSet<ObjectKey>,
+    /// What went along with which bindings in a former life.
+    along: Vec<(ObjectKey, Vec<ObjectKey>)>,
     out: Vec<Command>,
 }
 
@@ -152,8 +154,9 @@ impl Desk {
             }
             Event::Copy(id, report) => self.copied(&id, report, now),
             Event::Implied(key, intent) => self.imply(key, intent.as_deref()),
-            Event::Written(key) => {
-                if let Some(item) = self.items.get_mut(&key) {
+            Event::Written(key, object) => {
+                // One that was overtaken by a newer one says too little.
+                if let Some(item) = self.items.get_mut(&key).filter(|item| item.written == *object) {
                     item.persisted = true;
                     self.order(&key);
                     self.show(&key, now);
@@ -165,6 +168,7 @@ impl Desk {
     /// Plans what changed, and says what is to be done.
     pub(super) fn work(&mut self, now: &str) -> Vec<Command> {
         if Source::FIXED.iter().all(|source| self.listed.contains(source)) {
+            self.recall_along();
             self.watch();
             loop {
                 let known = &self.known;
@@ -218,6 +222,14 @@ impl Desk {
                 told.clone_from(&copied);
                 self.out.push(Command::Copied(key.clone(), copied));
             }
+        }
+    }
+
+    /// Before anything is planned: nothing that goes along is dropped because its parent was not read first.
+    fn recall_along(&mut self) {
+        for (key, bindings) in std::mem::take(&mut self.along) {
+            let parents = bindings.iter().filter_map(|binding| self.bindings.get(binding).cloned()).collect();
+            self.placer.apply(Change::RecalledAlong(key, parents));
         }
     }
 
@@ -278,12 +290,17 @@ impl Desk {
     fn bound(&mut self, key: &ObjectKey, object: Option<&Value>) {
         match (object, self.bindings.get(key).cloned()) {
             (Some(object), None) => {
-                let Some((of, decision, holders)) = binding::recall(object) else { return };
+                let Some(Recalled { of, decision, holders, required_by }) = binding::recall(object) else {
+                    return;
+                };
                 let item = self.items.entry(of.clone()).or_default();
                 item.binding = Some(key.clone());
                 item.holders.extend(holders.into_iter().map(|id| (id, Held::Silent)));
                 item.status = object["status"].clone();
                 self.bindings.insert(key.clone(), of.clone());
+                if !required_by.is_empty() {
+                    self.along.push((of.clone(), required_by));
+                }
                 if let Some(decision) = decision {
                     self.placer.apply(Change::Recalled(of, Box::new(decision)));
                 } else {
@@ -339,7 +356,15 @@ impl Desk {
                 && object["metadata"]["labels"][label::SKIP_NAMESPACE] != "true"
         });
         // What the hub's users delete there is not deleted here: much else may live in it.
-        let Some(object) = wanted else { return drop(self.namespaces.remove(name)) };
+        let Some(object) = wanted else {
+            if self.namespaces.remove(name).is_some() {
+                let members: Vec<_> = self.members.iter().cloned().collect();
+                members
+                    .into_iter()
+                    .for_each(|id| self.out.push(Command::Order(id, namespace_key(name), Order::Release)));
+            }
+            return;
+        };
         let mut labels = object["metadata"]["labels"].clone();
         if let Some(labels) = labels.as_object_mut() {
             labels.remove("kubernetes.io/metadata.name");
@@ -419,11 +444,14 @@ impl Desk {
     /// Writes the binding, if it differs from what is there.
     fn bind(&mut self, key: &ObjectKey) {
         let bindings = &self.bindings;
+        let Some(placed) = self.items.get(key).and_then(|item| item.placed.as_ref()) else { return };
+        let parents = placed.required_by.iter().filter_map(|parent| self.items.get(parent)?.binding.clone());
+        let required_by: Vec<_> = parents.collect();
         let Some(item) = self.items.get_mut(key) else { return };
         let (Some(placed), Some(template)) = (&item.placed, self.placer.template(key)) else { return };
         let taken = |binding: &ObjectKey| bindings.get(binding).is_some_and(|of| of != key);
         let binding = item.binding.get_or_insert_with(|| binding::key_of(key, taken)).clone();
-        let object = binding::write(&binding, key, template, placed, &item.holders);
+        let object = binding::write(&binding, key, template, placed, &item.holders, &required_by);
         if object != item.written {
             // Fewer holders can be said later; more have to be said before.
             let more = holders_of(&object).difference(&holders_of(&item.written)).next().is_some();
@@ -484,9 +512,9 @@ impl Desk {
         if said.values().all(Value::is_null) {
             return;
         }
-        if let Some(status) =
-            aggregate::aggregate(template, &said).filter(|status| *status != item.template_status)
-        {
+        let Some(status) = aggregate::aggregate(template, &said) else { return };
+        let nothing_to_say = item.template_status.is_null() && status == json!({ "loadBalancer": {} });
+        if status != item.template_status && !nothing_to_say {
             item.template_status = status.clone();
             self.out.push(Command::PutStatus(key.clone(), Box::new(status)));
         }
@@ -527,6 +555,10 @@ impl Desk {
             self.out.push(Command::Tell { of, uid, warning, reason, message });
         }
     }
+}
+
+fn namespace_key(name: &str) -> ObjectKey {
+    ObjectKey { kind: Kind::new("v1", "Namespace"), namespace: String::new(), name: name.to_owned() }
 }
 
 fn uid(object: Option<&Value>) -> String {

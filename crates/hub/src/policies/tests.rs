@@ -351,7 +351,7 @@ async fn a_crd_and_its_objects_and_namespaces_go_to_members() -> Outcome {
 
 #[tokio::test]
 async fn what_a_workload_needs_goes_along_and_differs_by_override() -> Outcome {
-    let world = World::start(2).await?;
+    let mut world = World::start(2).await?;
     let (hub, one, two) = (&world.hub, world.member(1), world.member(2));
     let settings = hub.apply(&config_map("default", "settings", &json!({"a": "1"}))).await?;
     let web = hub.apply(&deployment(1)).await?;
@@ -369,10 +369,52 @@ async fn what_a_workload_needs_goes_along_and_differs_by_override() -> Outcome {
     let image = |found: &Value| found["spec"]["template"]["spec"]["containers"][0]["image"].clone();
     two.becomes(&web, "its own image", |found| image(found) == "mirror.example/serve:1").await?;
     ensure!(image(&one.get(&web).await?) == "serve:1");
+    // A hub that starts anew does not take away what goes along.
+    world.binding(&settings, "it is fully applied", applied).await?;
+    let before = one.get(&settings).await?["metadata"]["uid"].clone();
+    world.restart().await;
+    let (hub, one, two) = (&world.hub, world.member(1), world.member(2));
+    hub.apply(&deployment(2)).await?;
+    one.becomes(&web, "the hub is at work", |found| found["spec"]["replicas"] == 2).await?;
+    hub.apply(&config_map("default", "settings", &json!({"a": "2"}))).await?;
+    let after = one.becomes(&settings, "it is followed", |found| found["data"]["a"] == "2").await?;
+    ensure!(after["metadata"]["uid"] == before, "it is the same object");
     hub.delete(&web).await?;
     one.lacks(&settings).await?;
     two.lacks(&web).await?;
     ensure!(!hub.get(&settings).await?.is_null());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_suspended_waits_and_what_is_preserved_stays() -> Outcome {
+    let world = World::start(2).await?;
+    let (hub, one, two) = (&world.hub, world.member(1), world.member(2));
+    let settings = hub.apply(&config_map("default", "settings", &json!({"a": "1"}))).await?;
+    let all = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "settings"}]);
+    let mut policy = policy("PropagationPolicy", "all", all, json!({}));
+    policy["spec"]["suspension"] = json!({"dispatchingOnClusters": {"clusterNames": ["member2"]}});
+    policy["spec"]["preserveResourcesOnDeletion"] = true.into();
+    hub.apply(&policy).await?;
+    one.has(&settings).await?;
+    world
+        .binding(&settings, "it says what waits", |found| {
+            condition(found, "FullyApplied")["message"]
+                == "member2: its policy suspends dispatching to this cluster"
+        })
+        .await?;
+    ensure!(two.get(&settings).await?.is_null());
+    policy["spec"].as_object_mut().unwrap().remove("suspension");
+    hub.apply(&policy).await?;
+    two.has(&settings).await?;
+    world.binding(&settings, "it is fully applied", applied).await?;
+    hub.delete(&settings).await?;
+    world.binding(&settings, "the binding is gone", Value::is_null).await?;
+    let left = one.get(&settings).await?;
+    ensure!(
+        left["data"]["a"] == "1" && left["metadata"]["labels"].get("atoll.dev/propagated-by").is_none(),
+        "{left:#}"
+    );
     Ok(())
 }
 

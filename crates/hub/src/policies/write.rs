@@ -101,8 +101,8 @@ async fn until_done(
         if permit.holds() {
             match carry_out(client, &place.object, write).await {
                 Ok(()) => {
-                    if let Write::Put(_, of) = write {
-                        let _ = events.send(Event::Written(of.clone()));
+                    if let Write::Put(object, of) = write {
+                        let _ = events.send(Event::Written(of.clone(), object.clone()));
                     }
                     return false;
                 }
