@@ -7,6 +7,10 @@
 //! assert!(crds::yaml(&crds::all()).expect("CRDs are plain data").starts_with("apiVersion: apiextensions.k8s.io/v1\n"));
 //! ```
 
+mod karmada;
+mod outline;
+pub mod refusals;
+pub mod rules;
 mod structural;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -16,14 +20,38 @@ use kube::CustomResourceExt;
 
 use crate::names::{annotation, kind};
 use crate::revision::{self, Labels, Revision, Verdict};
-use crate::types::{Cluster, ClusterProperty, ServiceExport, ServiceImport};
+use crate::types::{Cluster, ClusterProperty, MultiClusterService, ServiceExport, ServiceImport};
 
 /// Where the group `k8s.io` agreed to the kind; the API server wants to see it on the CRD.
 const ABOUT_API_APPROVAL: &str = "https://github.com/kubernetes/enhancements/pull/3084";
 
-/// Every CRD, ordered by name.
+/// Every CRD: first those of members.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![cluster_property(), cluster(), service_export(), service_import()]
+    let [properties, exports, imports] = of_members();
+    [vec![properties, cluster(), exports, imports, multi_cluster_service()], policies()].concat()
+}
+
+/// What every member has.
+pub fn of_members() -> [CustomResourceDefinition; 3] {
+    [cluster_property(), service_export(), service_import()]
+}
+
+/// What the hub has: membership, services over clusters, policies and bindings, and the kinds of members as intents.
+pub fn of_hub() -> Vec<CustomResourceDefinition> {
+    [vec![cluster(), service_export(), service_import(), multi_cluster_service()], policies()].concat()
+}
+
+/// Karmada's policies and bindings, for the hub.
+pub fn policies() -> Vec<CustomResourceDefinition> {
+    let made = [
+        karmada::override_policy(false),
+        karmada::propagation_policy(false),
+        karmada::override_policy(true),
+        karmada::propagation_policy(true),
+        karmada::resource_binding(false),
+        karmada::resource_binding(true),
+    ];
+    made.into_iter().flatten().collect()
 }
 
 /// `clusterproperties.about.k8s.io`, for members.
@@ -51,6 +79,13 @@ pub fn service_export() -> CustomResourceDefinition {
 pub fn service_import() -> CustomResourceDefinition {
     let mut crd = installable::<ServiceImport>(&[kind::mcs::V1ALPHA1], &revision::MCS);
     structural::let_spec_be_absent(&mut crd);
+    crd
+}
+
+/// `multiclusterservices.networking.karmada.io`, for the hub.
+pub fn multi_cluster_service() -> CustomResourceDefinition {
+    let mut crd = installable::<MultiClusterService>(&[], &revision::OWN);
+    rules::install(&mut crd, rules::MULTI_CLUSTER_SERVICE);
     crd
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   member   ServiceExport ─▶ (hub) ─▶ ServiceImport      ClusterProperty: who am I
-//!   hub      Cluster: who is a member                     ServiceExport, ServiceImport as intents
+//!   hub      Cluster: who is a member                     MultiClusterService, ServiceExport, ServiceImport as intents
 //! ```
 //!
 //! Values that the published schema leaves open (protocol, IP family, session affinity) are strings: an enum would
@@ -17,11 +17,13 @@
 mod absent;
 pub mod cluster;
 pub mod cluster_property;
+pub mod multi_cluster_service;
 mod schema;
 pub mod service_export;
 pub mod service_import;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_property::{ClusterProperty, ClusterPropertySpec};
+pub use multi_cluster_service::{MultiClusterService, MultiClusterServiceSpec, MultiClusterServiceStatus};
 pub use service_export::{ServiceExport, ServiceExportSpec, ServiceExportStatus};
 pub use service_import::{ServiceImport, ServiceImportSpec, ServiceImportStatus};

@@ -1,6 +1,7 @@
 //! What no plan may do. A simpler rule book than the planner's, for tests and simulations: it reads facts, memory and a plan,
 //! and a broken rule is a value that names the culprits.
 
+mod dispatch;
 mod imports;
 mod slices;
 
@@ -142,6 +143,17 @@ pub enum Broken {
         /// The slice.
         slice: SliceName,
     },
+    /// A provider is not asked for its facts.
+    ProviderNotFollowed,
+    /// Slices are dispatched to a cluster that is no consumer.
+    DispatchedUnasked,
+    /// A consumer gets nothing although it can.
+    DispatchMissing,
+    /// A hostname crossed a border although nobody asked for it.
+    ForeignHostname {
+        /// The slice.
+        slice: SliceName,
+    },
     /// A stale source is not marked, or one that is there is.
     WrongStaleMark {
         /// The source.
@@ -167,6 +179,7 @@ pub fn check(world: &World, plan: &Plan) -> Vec<Violation> {
         let mut report = |broken| report(id, broken);
         imports::presence(world, key, cluster, &planned.import, &mut report);
         imports::status(world, plan, id, planned.export.as_ref(), &mut report);
+        dispatch::dispatch(world, key, id, cluster, planned, &mut report);
         match (&planned.import, &cluster.heard) {
             (ImportPlan::Present { import, slices }, Some(capabilities)) => {
                 imports::contents(world, key, cluster, capabilities, import, &mut report);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::facts::Settings;
+use crate::intent::CrossCluster;
 use crate::memory::{Memory, MemoryUpdate, ServiceMemory};
 use crate::names::{ClusterId, ServiceKey};
 use crate::plan::{Plan, Touched};
@@ -66,14 +67,17 @@ impl Engine {
                 let remembered = self.world.memory.range(&from..).map(|(key, _)| key);
                 let held = held.take_while(|key| key.namespace == namespace);
                 let remembered = remembered.take_while(|key| key.namespace == namespace);
-                self.dirty.extend(held.chain(remembered).cloned());
+                let asked = self.asked().filter(|key| key.namespace == namespace);
+                let concerned: Vec<ServiceKey> = held.chain(remembered).chain(asked).cloned().collect();
+                self.dirty.extend(concerned);
             }
             Reach::Exporter(id) => {
                 let held = self.world.services.iter().filter(|(_, holdings)| holdings.contains_key(&id));
                 let remembered =
                     self.world.memory.iter().filter(|(_, memory)| memory.exports.contains_key(&id));
                 let keys = held.map(|(key, _)| key).chain(remembered.map(|(key, _)| key));
-                self.dirty.extend(keys.cloned());
+                let concerned: Vec<ServiceKey> = keys.chain(self.asked()).cloned().collect();
+                self.dirty.extend(concerned);
             }
             Reach::Everybody => {
                 let all: Vec<ServiceKey> = self.all_services().cloned().collect();
@@ -89,6 +93,38 @@ impl Engine {
         if std::mem::replace(&mut self.world.settings, settings) != settings {
             let all: Vec<ServiceKey> = self.all_services().cloned().collect();
             self.dirty.extend(all);
+        }
+    }
+
+    /// All the `MultiClusterServices` there are. Until this has been said, nothing that one may have brought is taken away.
+    pub fn set_intents(&mut self, intents: BTreeMap<ServiceKey, CrossCluster>) {
+        let gone: Vec<ServiceKey> = self.asked().filter(|key| !intents.contains_key(*key)).cloned().collect();
+        if self.world.intents.is_none() {
+            self.world.intents = Some(BTreeMap::new());
+            let all: Vec<ServiceKey> = self.all_services().cloned().collect();
+            self.dirty.extend(all);
+        }
+        for key in gone {
+            self.intend(key, None);
+        }
+        for (key, asked) in intents {
+            self.intend(key, Some(asked));
+        }
+    }
+
+    /// What one `MultiClusterService` asks for, or that there is none of this name any more.
+    pub fn intend(&mut self, key: ServiceKey, asked: Option<CrossCluster>) {
+        let Some(intents) = &mut self.world.intents else { return };
+        let changed = match asked {
+            Some(asked) if intents.get(&key).is_some_and(|before| **before == asked) => false,
+            Some(asked) => {
+                intents.insert(key.clone(), Arc::new(asked));
+                true
+            }
+            None => intents.remove(&key).is_some(),
+        };
+        if changed {
+            self.dirty.insert(key);
         }
     }
 
@@ -114,7 +150,8 @@ impl Engine {
             (Touched::Nothing | Touched::Slices(_) | Touched::Everything, _) => Arc::new(plan),
         };
         let update = self.remember(key, memory);
-        if self.world.memory.contains_key(key) || self.world.services.contains_key(key) {
+        let asked = self.world.intents.as_ref().is_some_and(|intents| intents.contains_key(key));
+        if asked || self.world.memory.contains_key(key) || self.world.services.contains_key(key) {
             last.plan = Some(Arc::clone(&plan));
             self.last.insert(key.clone(), last);
         }
@@ -137,7 +174,12 @@ impl Engine {
     }
 
     fn all_services(&self) -> impl Iterator<Item = &ServiceKey> {
-        self.world.services.keys().chain(self.world.memory.keys())
+        self.world.services.keys().chain(self.world.memory.keys()).chain(self.asked())
+    }
+
+    /// The services that a `MultiClusterService` speaks for.
+    fn asked(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.world.intents.iter().flat_map(BTreeMap::keys)
     }
 
     fn remember(&mut self, key: &ServiceKey, new: Option<ServiceMemory>) -> Option<MemoryUpdate> {

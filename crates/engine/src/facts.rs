@@ -182,6 +182,17 @@ pub enum Locality {
     LocalFirst,
 }
 
+impl Locality {
+    /// As users write it in an annotation.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "anywhere" | "Anywhere" => Some(Self::Anywhere),
+            "local-first" | "LocalFirst" => Some(Self::LocalFirst),
+            _ => None,
+        }
+    }
+}
+
 /// What holds for exports that do not say otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {

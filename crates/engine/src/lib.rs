@@ -50,6 +50,7 @@ pub mod intent;
 pub mod memory;
 pub mod names;
 pub mod network;
+pub mod placement;
 pub mod plan;
 pub mod reason;
 pub mod services;

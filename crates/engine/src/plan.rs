@@ -10,11 +10,11 @@ use crate::facts::{
     EndpointConditions, InternalTrafficPolicy, Pairs, ServicePort, SessionAffinity, SlicePort,
     TrafficDistribution,
 };
-use crate::intent::Intent;
 use crate::names::{ClusterId, Hostname, NodeName, ServiceKey, ServiceName, SliceName, Uid, Zone};
 use crate::network::Family;
 use crate::reason::{
-    Conflict, ExportReady, ImportNote, ImportReady, Invalid, Kept, KeyRefused, SliceNote, Withdrawn,
+    Conflict, CrossNote, ExportReady, ImportNote, ImportReady, Invalid, Kept, KeyRefused, SliceNote,
+    Withdrawn,
 };
 use crate::time::Time;
 
@@ -23,8 +23,8 @@ use crate::time::Time;
 pub struct Plan {
     /// The service.
     pub service: ServiceKey,
-    /// What was asked.
-    pub intent: Intent,
+    /// What a `MultiClusterService` comes to, if there is one.
+    pub crossing: Option<Arc<Crossing>>,
     /// Every member has an entry.
     pub clusters: LiteMap<ClusterId, ClusterPlan>,
 }
@@ -36,6 +36,47 @@ pub struct ClusterPlan {
     pub import: ImportPlan,
     /// The conditions of its ServiceExport; none when there is nothing to write.
     pub export: Option<ExportStatus>,
+    /// The slices that a `MultiClusterService` brings here; they hang on the Service of the service's own name.
+    pub dispatch: DispatchPlan,
+    /// Whether it has to tell what it has of the service, exported or not.
+    pub follow: bool,
+}
+
+/// What a cluster should hold because of a `MultiClusterService`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DispatchPlan {
+    /// The slices, by provider, never its own. What is held from a cluster not listed here goes. Consumers that get the same share it.
+    Present(Arc<LiteMap<ClusterId, SlicesFrom>>),
+    /// Nothing.
+    Absent(WhyNotDispatched),
+    /// Whatever it holds: no create, no repair, no delete.
+    Untouched(WhyUntouched),
+}
+
+/// Why a cluster should hold nothing because of a `MultiClusterService`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyNotDispatched {
+    /// There is no `MultiClusterService` for it.
+    NotAsked,
+    /// It is none of the consumers.
+    NotAConsumer,
+    /// The namespace does not exist there.
+    NoNamespace,
+    /// Such a service never crosses.
+    Refused,
+}
+
+/// What a `MultiClusterService` comes to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Crossing {
+    /// The members that provide.
+    pub providers: BTreeSet<ClusterId>,
+    /// The members that consume.
+    pub consumers: BTreeSet<ClusterId>,
+    /// Providers whose endpoints may be out of date.
+    pub stale: BTreeMap<ClusterId, StaleMark>,
+    /// What its owner should know, in order.
+    pub notes: Vec<CrossNote>,
 }
 
 /// What a cluster should hold as an importer.
@@ -232,14 +273,29 @@ pub enum Touched {
 impl Plan {
     /// What has to be looked at by somebody who has carried out `before`.
     pub fn touched_since(&self, before: &Self) -> Touched {
-        if !self.clusters.keys().eq(before.clusters.keys()) || self.intent != before.intent {
+        if !self.clusters.keys().eq(before.clusters.keys()) || self.crossing != before.crossing {
             return Touched::Everything;
         }
         let mut slices = BTreeSet::new();
         let mut last = None; // Importers share what they get: compare it once.
+        let mut last_dispatch = None;
         for (new, old) in self.clusters.values().zip(before.clusters.values()) {
-            if new.export != old.export {
+            if new.export != old.export || new.follow != old.follow {
                 return Touched::Everything;
+            }
+            match (&new.dispatch, &old.dispatch) {
+                (DispatchPlan::Present(from), DispatchPlan::Present(old_from)) => {
+                    let those = [from, old_from].map(Arc::as_ptr);
+                    if last_dispatch.replace(those) != Some(those) && !differing(from, old_from, &mut slices)
+                    {
+                        return Touched::Everything;
+                    }
+                }
+                (new, old) if new == old => {}
+                (
+                    DispatchPlan::Present(_) | DispatchPlan::Absent(_) | DispatchPlan::Untouched(_),
+                    DispatchPlan::Present(_) | DispatchPlan::Absent(_) | DispatchPlan::Untouched(_),
+                ) => return Touched::Everything,
             }
             match (&new.import, &old.import) {
                 (

@@ -257,4 +257,42 @@ pub enum PortDropped {
     },
     /// The exported Service has no port of this name.
     NotOfTheService,
+    /// The `MultiClusterService` does not ask for it.
+    NotAsked,
+}
+
+/// Something that the owner of a `MultiClusterService` should know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CrossNote {
+    /// A provider or consumer is no member.
+    NotAMember {
+        /// Its name.
+        cluster: ClusterId,
+    },
+    /// The Service is the cluster's own API: it never crosses.
+    KubernetesApi,
+    /// A provider has no Service of this name.
+    NoService {
+        /// The provider.
+        cluster: ClusterId,
+    },
+    /// A provider's Service has no endpoints by its type.
+    ExternalName {
+        /// The provider.
+        cluster: ClusterId,
+    },
+    /// A port that is asked for is none of the provider's Service.
+    NoSuchPort {
+        /// The provider.
+        cluster: ClusterId,
+        /// The name that is asked for.
+        name: Option<PortName>,
+        /// The number that is asked for.
+        port: u16,
+    },
+    /// A consumer has no namespace of this name.
+    NoNamespace {
+        /// The consumer.
+        cluster: ClusterId,
+    },
 }

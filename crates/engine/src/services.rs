@@ -1,4 +1,4 @@
-//! The planner of exported services, step by step. Each step is a plain function in a file of its own.
+//! The planner of services, step by step. Each step is a plain function in a file of its own.
 //!
 //! | step | decides |
 //! |---|---|
@@ -7,7 +7,11 @@
 //! | [`sources`] | each source's slices, once for all importers: [`slices`], [`naming`] |
 //! | [`importer`] | what each cluster gets: families cut, [`withdraw`], locality |
 //! | [`status`] | what each export is told |
+//! | [`crossing`] | what a `MultiClusterService` asks for: its providers' slices in its consumers |
+//!
+//! [`supply`] is what importers and consumers have in common: what is held from one source, and why.
 
+pub mod crossing;
 pub mod exported;
 pub mod families;
 pub mod importer;
@@ -19,6 +23,7 @@ pub mod recall;
 pub mod slices;
 pub mod sources;
 pub mod status;
+pub mod supply;
 pub mod validity;
 pub mod withdraw;
 
@@ -29,6 +34,7 @@ use litemap::LiteMap;
 use self::merge::Merged;
 use self::naming::Derived;
 use self::recall::{Recalled, Verdicts};
+use self::slices::{PortRule, Rules};
 use self::sources::Sources;
 use crate::facts::{Capabilities, NamespaceState};
 use crate::intent::Intent;
@@ -44,20 +50,29 @@ pub struct Cache {
     verdicts: Verdicts,
     merged: Option<Arc<Merged>>,
     sources: Sources,
+    crossing: crossing::Cache,
 }
 
 /// Plans one service; says what is to be remembered of it.
 pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (Plan, Option<ServiceMemory>) {
-    let intent = Intent::Export;
     let mut recalled = recall::recall(world, key, &mut cache.verdicts, now);
     let merged = remerge(cache, std::mem::take(&mut recalled.constituents));
     match &merged {
-        Some((merged, same)) => cache.sources.refresh(world, key, intent, merged, *same),
+        Some((merged, same)) => {
+            let rules = |source| Rules {
+                ports: PortRule::Merged(merged.fates.get(source)),
+                distribution: merged.spec.traffic_distribution,
+                hostnames: true,
+            };
+            let each = merged.clusters.iter().map(|source| (source, rules(source), *same));
+            cache.sources.refresh(world, key, Intent::Export, each);
+        }
         None => cache.sources = Sources::default(),
     }
     let merged = merged.map(|(merged, _)| merged);
 
-    let targets = intent.targets(key);
+    let mut crossed = crossing::cross(world, key, &mut cache.crossing);
+    let targets = naming::derived(key);
     let mut clusters = LiteMap::with_capacity(world.clusters.len());
     let mut shared: Vec<(&Capabilities, Derived, ImportPlan)> = Vec::new();
     for (id, cluster) in &world.clusters {
@@ -92,9 +107,10 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
             }
         };
         let export = status::export(world, key, id, &recalled.invalid, merged.as_deref(), &cache.sources);
-        clusters.insert(id.clone(), ClusterPlan { import, export });
+        let (dispatch, follow) = crossed.of(id);
+        clusters.insert(id.clone(), ClusterPlan { import, export, dispatch, follow });
     }
-    (Plan { service: key.clone(), intent, clusters }, recalled.memory)
+    (Plan { service: key.clone(), crossing: crossed.crossing, clusters }, recalled.memory)
 }
 
 /// Merges the exports, or finds that they are what they were.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use litemap::LiteMap;
 
 use crate::facts::{Capabilities, Contact, ExportFact, NamespaceState, ServiceFact, Settings, SliceFact};
+use crate::intent::CrossCluster;
 use crate::memory::Memory;
 use crate::names::{ClusterId, Namespace, ServiceKey, SliceName};
 use crate::network::Networks;
@@ -20,6 +21,9 @@ pub struct World {
     pub services: BTreeMap<ServiceKey, LiteMap<ClusterId, Holding>>,
     /// What is remembered.
     pub memory: Memory,
+    /// The `MultiClusterServices` of type `CrossCluster`; none until all of them are known, since one that is not known must not be
+    /// taken for one that is not there.
+    pub intents: Option<BTreeMap<ServiceKey, Arc<CrossCluster>>>,
     /// What holds for exports that do not say otherwise.
     pub settings: Settings,
 }
@@ -48,11 +52,13 @@ pub struct Holding {
     pub export: Option<(Arc<ExportFact>, Sight)>,
     /// The slices of the Service.
     pub slices: LiteMap<SliceName, Arc<SliceFact>>,
+    /// Whether the cluster has told all that it has of the service, and goes on telling.
+    pub followed: bool,
 }
 
 impl Holding {
     fn is_empty(&self) -> bool {
-        self.service.is_none() && self.export.is_none() && self.slices.is_empty()
+        self.service.is_none() && self.export.is_none() && self.slices.is_empty() && !self.followed
     }
 }
 
@@ -94,6 +100,8 @@ pub enum Change {
     Slice(ServiceKey, SliceName, Option<Arc<SliceFact>>),
     /// Whether a Service that is not ours has this name.
     Taken(ServiceKey, bool),
+    /// All that it has of this service has been told, and what changes will be; or, if false, that is over.
+    Followed(ServiceKey, bool),
 }
 
 /// Whose plan a change may alter.
@@ -115,7 +123,7 @@ impl World {
                 clusters.entry(id.clone()).or_insert_with(Cluster::default);
             }
         }
-        Self { clusters, services: BTreeMap::new(), memory, settings }
+        Self { clusters, services: BTreeMap::new(), memory, intents: None, settings }
     }
 
     /// The members not heard from since the hub started.
@@ -177,6 +185,12 @@ impl World {
                 let changed =
                     if taken { cluster.taken.insert(key.clone()) } else { cluster.taken.remove(&key) };
                 when(changed, Reach::Namespace(key.namespace))
+            }
+            Change::Followed(key, followed) => {
+                let holding = self.holding_mut(id, &key);
+                let changed = std::mem::replace(&mut holding.followed, followed) != followed;
+                self.tidy(id, &key);
+                when(changed, Reach::Service(key))
             }
             Change::Service(key, fact) => {
                 let holding = self.holding_mut(id, &key);

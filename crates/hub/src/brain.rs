@@ -4,6 +4,7 @@
 //!   report ──▶ engine ──▶ gate (memory is written first) ──▶ Assign: remote consumers, then the source itself
 //! ```
 
+mod answers;
 mod gate;
 mod liveness;
 mod trace;
@@ -14,19 +15,23 @@ use std::time::{Duration, Instant};
 
 use atoll_engine::engine::{Applied, Engine};
 use atoll_engine::facts::{Contact, Settings};
+use atoll_engine::intent::CrossCluster;
 use atoll_engine::memory::{Memory, MemoryUpdate};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::network::Networks;
-use atoll_engine::plan::{Plan, Touched};
+use atoll_engine::plan::{DispatchPlan, Plan, Touched};
 use atoll_engine::time::Time;
-use atoll_engine::world::Change;
+use atoll_engine::world::{Change, Cluster};
 use atoll_member::Report;
 
+use answers::Answers;
 use gate::{Gate, Pass};
 use liveness::Liveness;
 use trace::Trace;
 
 pub(crate) use trace::Propagation;
+
+use crate::crossing::view::{Contact as Reached, Member, Part, View};
 
 /// One moment, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +54,7 @@ pub(crate) enum Command {
     /// Write this down, and say when it is done or has failed.
     Persist(MemoryUpdate),
     /// Hand this to the member.
-    Assign { to: ClusterId, plan: Arc<Plan>, touched: Touched },
+    Assign { to: ClusterId, plan: Arc<Plan>, touched: Touched, answer: Option<u64> },
 }
 
 /// What a report was, beyond what it changed.
@@ -67,6 +72,7 @@ pub(crate) struct Brain {
     gate: Gate,
     liveness: Liveness,
     trace: Trace,
+    answers: Answers,
     /// The operator's word on networks, which no member can change.
     declared: BTreeMap<ClusterId, Networks>,
     /// Members that hold something of a service and wait to be told what.
@@ -82,6 +88,7 @@ impl Brain {
             gate: Gate::default(),
             liveness: Liveness::new(lease_time),
             trace: Trace::default(),
+            answers: Answers::default(),
             declared: BTreeMap::new(),
             asking: BTreeMap::new(),
             settle: Some(settle),
@@ -96,6 +103,7 @@ impl Brain {
     /// It is no member any more. Planned at once: if another cluster comes under its name, that one inherits nothing.
     pub(crate) fn left(&mut self, id: &ClusterId, now: Now) -> Vec<Command> {
         self.liveness.forget(id);
+        self.answers.left(id);
         self.declared.remove(id);
         self.asking.retain(|_, who| {
             who.remove(id);
@@ -115,6 +123,7 @@ impl Brain {
     /// speaks for it, and what others hold of it stays until it is heard again.
     pub(crate) fn reset(&mut self, id: &ClusterId) {
         let declared = self.declared.get(id).cloned();
+        self.answers.left(id);
         self.liveness.forget(id); // whoever lists it anew also says whether it answers
         let _ = self.engine.apply(id, Change::Left);
         let _ = self.engine.apply(id, Change::Joined);
@@ -146,10 +155,76 @@ impl Brain {
     /// A member has been started, and knows no plan yet.
     pub(crate) fn started(&mut self, id: &ClusterId) -> Vec<Command> {
         let world = self.engine.world();
-        let keys: BTreeSet<&ServiceKey> = world.services.keys().chain(world.memory.keys()).collect();
+        let asked = world.intents.iter().flat_map(BTreeMap::keys);
+        let keys: BTreeSet<&ServiceKey> =
+            world.services.keys().chain(world.memory.keys()).chain(asked).collect();
         let released = keys.into_iter().filter(|key| !self.gate.holds(key));
-        let plans = released.filter_map(|key| self.engine.last_plan(key));
-        plans.map(|plan| assign(id, plan, &Touched::Everything)).collect()
+        let plans: Vec<Arc<Plan>> = released.filter_map(|key| self.engine.last_plan(key)).cloned().collect();
+        plans.iter().map(|plan| self.assign(id, plan, &Touched::Everything)).collect()
+    }
+
+    /// All the `MultiClusterServices` there are, before anything is planned; `ending` are those that are being deleted.
+    pub(crate) fn set_intents(
+        &mut self,
+        intents: BTreeMap<ServiceKey, CrossCluster>,
+        ending: BTreeSet<ServiceKey>,
+    ) {
+        for key in intents.keys().chain(&ending) {
+            self.answers.follow(key);
+        }
+        self.engine.set_intents(intents);
+        for key in ending {
+            self.asking.entry(key).or_default(); // members may hold something of it, and are asked
+        }
+    }
+
+    /// What one `MultiClusterService` asks for from here on; nothing if it is being deleted.
+    pub(crate) fn intend(&mut self, key: &ServiceKey, asked: Option<CrossCluster>) {
+        self.answers.follow(key);
+        self.engine.intend(key.clone(), asked);
+    }
+
+    /// A `MultiClusterService` is gone.
+    pub(crate) fn intend_no_more(&mut self, key: &ServiceKey) {
+        self.engine.intend(key.clone(), None);
+        self.answers.forget(key);
+    }
+
+    /// The services of `MultiClusterServices` about which something may be new.
+    pub(crate) fn crossing_news(&mut self) -> BTreeSet<ServiceKey> {
+        self.answers.news()
+    }
+
+    /// How it is with such a service.
+    pub(crate) fn view(&self, key: &ServiceKey) -> View {
+        let world = self.engine.world();
+        let plan = self.engine.last_plan(key).filter(|_| !self.gate.holds(key));
+        let member = |(id, cluster): (&ClusterId, &Cluster)| {
+            let part = plan.and_then(|plan| plan.clusters.get(id)).map(|part| &part.dispatch);
+            let holding = world.holding(key, id);
+            let member = Member {
+                contact: match (cluster.contact, &cluster.heard) {
+                    (Contact::Lost { since }, _) => Reached::Lost(since),
+                    (Contact::Alive, _) if self.liveness.silent(id) => Reached::Silent,
+                    (Contact::Alive, None) => Reached::Unheard,
+                    (Contact::Alive, Some(_)) => Reached::Fine,
+                },
+                part: match part {
+                    Some(DispatchPlan::Present(_)) => Part::Slices,
+                    Some(DispatchPlan::Untouched(_)) => Part::Untouched,
+                    Some(DispatchPlan::Absent(_)) | None => Part::Nothing,
+                },
+                known: cluster.heard.is_some() && holding.is_some_and(|holding| holding.followed),
+                endpoints: holding
+                    .map_or(0, |holding| holding.slices.values().map(|slice| slice.endpoints.len()).sum()),
+                said: self.answers.said(key, id).cloned(),
+            };
+            (id.clone(), member)
+        };
+        View {
+            crossing: plan.and_then(|plan| plan.crossing.clone()),
+            members: world.clusters.iter().map(member).collect(),
+        }
     }
 
     /// Takes in what a member says.
@@ -160,6 +235,9 @@ impl Brain {
             Report::Holds(key) => drop(self.asking.entry(key).or_default().insert(id.clone())),
             Report::Alive(_) => {
                 let (news, was_lost) = self.liveness.alive(id);
+                if news {
+                    self.answers.touch_all();
+                }
                 noted.reachable = news.then_some(true);
                 if was_lost {
                     let _ = self.engine.apply(id, Change::Contact(Contact::Alive));
@@ -169,12 +247,16 @@ impl Brain {
                 // One that leaves is asked too, and is nobody's loss.
                 let member = self.engine.world().clusters.contains_key(id);
                 noted.reachable = (member && self.liveness.unreachable(id, since)).then_some(false);
+                if noted.reachable.is_some() {
+                    self.answers.touch_all();
+                }
             }
             Report::Wrote(written) => {
                 if let Some((source, slice)) = &written.slice {
                     noted.propagated = self.trace.wrote(&written.service, source, slice, id, written.at);
                 }
             }
+            Report::Dispatched(said) => self.answers.take(id, said),
             Report::Problem(_) => {}
         }
         noted
@@ -190,7 +272,8 @@ impl Brain {
             | Change::Namespace(..)
             | Change::Service(..)
             | Change::Export(..)
-            | Change::Taken(..) => None,
+            | Change::Taken(..)
+            | Change::Followed(..) => None,
         };
         let change = match change {
             Change::Networks(theirs) => {
@@ -215,6 +298,9 @@ impl Brain {
         for (id, since) in &lost {
             let since = now.time_of(*since);
             let _ = self.engine.apply(id, Change::Contact(Contact::Lost { since }));
+        }
+        if !lost.is_empty() {
+            self.answers.touch_all();
         }
         lost.into_iter().map(|(id, _)| id).collect()
     }
@@ -279,11 +365,18 @@ impl Brain {
         let (sources, remote): (Vec<_>, Vec<_>) = plan.clusters.keys().partition(|id| own(id));
         for id in remote.into_iter().chain(sources) {
             if asking.contains(id) {
-                commands.push(assign(id, plan, &Touched::Everything));
+                commands.push(self.assign(id, plan, &Touched::Everything));
             } else if *touched != Touched::Nothing {
-                commands.push(assign(id, plan, touched));
+                commands.push(self.assign(id, plan, touched));
             }
         }
+    }
+
+    fn assign(&mut self, to: &ClusterId, plan: &Arc<Plan>, touched: &Touched) -> Command {
+        self.answers.touch(&plan.service);
+        let asks = *touched == Touched::Everything;
+        let answer = if asks { self.answers.ask(&plan.service, to) } else { None };
+        Command::Assign { to: to.clone(), plan: Arc::clone(plan), touched: touched.clone(), answer }
     }
 
     /// Whether enough members have been heard to let the first plan choose winners.
@@ -296,10 +389,6 @@ impl Brain {
         self.settle = None;
         true
     }
-}
-
-fn assign(to: &ClusterId, plan: &Arc<Plan>, touched: &Touched) -> Command {
-    Command::Assign { to: to.clone(), plan: Arc::clone(plan), touched: touched.clone() }
 }
 
 #[cfg(test)]

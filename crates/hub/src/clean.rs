@@ -5,7 +5,7 @@ use std::time::Duration;
 use atoll_api::names::{annotation, finalizer};
 use atoll_api::types::Cluster;
 use atoll_engine::names::ClusterId;
-use atoll_member::{Clients, Identity, Permit};
+use atoll_member::{Clients, Identity, Permit, propagate};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::connect::{self, code, why};
 use crate::health::{self, Health};
 use crate::join::rbac;
+use crate::policies;
 use crate::roster::Link;
 
 /// Between two tries, at most.
@@ -81,6 +82,9 @@ async fn attempt(hub: &Client, identity: &Identity, link: &Link, permit: &Permit
     let config = connect::of_link(link).map_err(|error| error.to_string())?;
     let clients = Clients::new(config).map_err(|error| why(&error))?;
     if !is_cleaned(hub, &identity.cluster).await.map_err(|error| why(&error))? {
+        let kinds = policies::held_by(hub, &identity.cluster).await.map_err(|error| why(&error))?;
+        let copies = propagate::leave_copies(identity, &clients, permit, kinds).await;
+        copies.map_err(|error| error.to_string())?;
         let left = atoll_member::leave(identity, &clients).await;
         left.map_err(|error| format!("{error}: {}", why(&error.error)))?;
         // Written down before our rights there go: after that nobody could find it clean a second time.

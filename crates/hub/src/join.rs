@@ -26,6 +26,7 @@ use kube::{Api, Client};
 
 pub use check::{Known, Newcomer, Refusal, check};
 pub use error::JoinError;
+pub use rbac::Propagation;
 
 use crate::networks::Networks;
 use crate::options::NAMESPACE;
@@ -53,6 +54,8 @@ pub struct Request {
     pub api_endpoint: Option<String>,
     /// Where it is: provider, region, zones.
     pub place: Place,
+    /// What policies may bring to it.
+    pub propagation: Propagation,
 }
 
 impl Request {
@@ -194,7 +197,7 @@ impl Steps<'_> {
         let clients = Clients::new((*member).clone()).map_err(JoinError::member)?;
         // Before any right is written: another hub's are under the same names.
         atoll_member::may_enter(&identity, &clients).await.map_err(JoinError::entering)?;
-        let token = make::rights(admin, NAMESPACE, &hub_uid, undo).await?;
+        let token = make::rights(admin, NAMESPACE, &hub_uid, &request.propagation, undo).await?;
         let entry = Entry {
             cluster: &self.cluster,
             uid: &self.uid,

@@ -2,7 +2,7 @@
 
 mod members;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,11 @@ use tokio::task::JoinSet;
 
 use crate::brain::{Brain, Command, Now};
 use crate::clusterset;
+use crate::crossing::board::Wish;
+use crate::crossing::{self, Board};
 use crate::http::{Pages, Stage};
 use crate::options::Options;
+use crate::policies::{self, Copied, Policies};
 use crate::roster::{self, Roster};
 use crate::run::HubError;
 use crate::{store, watch};
@@ -29,6 +32,9 @@ const BATCH: usize = 4096;
 const PLANS: usize = 256;
 /// The figures of what waits are brought up to date this often.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// What is shown on `MultiClusterServices` is brought up to date this often: endpoints that come and go are no reason to write more.
+const SHOWING: Duration = Duration::from_millis(200);
 
 /// What every leadership has in common.
 #[derive(Clone)]
@@ -48,6 +54,11 @@ struct Lead {
     members: Members,
     updates: UnboundedSender<MemoryUpdate>,
     reports: UnboundedReceiver<(ClusterId, Report)>,
+    board: Board,
+    policies: Policies,
+    crossing_writes: UnboundedSender<crossing::Command>,
+    /// `MultiClusterServices` that have to be looked at, whatever the engine says.
+    crossing_news: BTreeSet<ServiceKey>,
 }
 
 /// Leads until `ends` does; then stops every member.
@@ -69,7 +80,7 @@ pub(crate) async fn lead(
         .flat_map(|service| service.exports.keys().chain(&service.hashed_in))
         .cloned()
         .collect();
-    let brain = Brain::new(options.settings, memory, options.lease_time, Instant::now() + options.settle);
+    let mut brain = Brain::new(options.settings, memory, options.lease_time, Instant::now() + options.settle);
     let mut tasks = JoinSet::new();
     let (updates, to_write) = unbounded_channel();
     let (ended, mut written) = unbounded_channel();
@@ -78,12 +89,51 @@ pub(crate) async fn lead(
     let (seen, mut membership) = unbounded_channel();
     tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
     let (reporter, reports) = unbounded_channel();
-    let members = Members::new(context.clone(), hub, clusterset, permit, reporter, seen);
+    let mut board = Board::default();
+    let (mut intents, mut ending, mut asked) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+    for object in crossing::list(client).await? {
+        let (wish, commands) = board.seen(&object, &permanent_id());
+        asked.extend(commands);
+        match wish {
+            Some(Wish::Cross(key, intent)) => drop(intents.insert(key, intent)),
+            Some(Wish::End(key)) => drop(ending.insert(key)),
+            Some(Wish::Gone(_)) | None => {}
+        }
+    }
+    let (policies, mut copied) = policies::spawn(
+        client.clone(),
+        watches.clone(),
+        namespace,
+        options.sync_namespaces,
+        permit.clone(),
+        &intents,
+        &mut tasks,
+    );
+    brain.set_intents(intents, ending);
+    let (mut crossings, crossing_writes) =
+        crossing::spawn(client.clone(), watches.clone(), permit.clone(), &mut tasks);
+    for command in asked {
+        let _ = crossing_writes.send(command);
+    }
+    let members = Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
     let roster = Roster::remembering(recorded, remembered);
-    let mut lead = Lead { context: context.clone(), brain, roster, members, updates, reports };
+    let mut lead = Lead {
+        context: context.clone(),
+        brain,
+        roster,
+        members,
+        updates,
+        reports,
+        board,
+        policies,
+        crossing_writes,
+        crossing_news: BTreeSet::new(),
+    };
 
     let mut ends = std::pin::pin!(ends);
     let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
+    let mut showing = tokio::time::interval(SHOWING);
+    showing.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut more = false;
     loop {
         let due = lead.brain.next_due();
@@ -95,6 +145,9 @@ pub(crate) async fn lead(
             Some((id, report)) = lead.reports.recv() => lead.reports_from(&id, report),
             () = until(due), if due.is_some() => lead.due(),
             () = std::future::ready(()), if more => {}
+            Some(seen) = crossings.recv() => lead.crossing(seen),
+            Some((key, copied)) = copied.recv() => lead.copied(key, copied),
+            _ = showing.tick() => lead.show_crossings(),
             _ = housekeeping.tick() => lead.housekeeping(),
         }
         more = lead.plan();
@@ -180,7 +233,7 @@ impl Lead {
             }
             Report::Unreachable { why, .. } => tracing::debug!(cluster = %id, why, "unreachable"),
             Report::Alive(_) => metrics.up(id, true),
-            Report::Change(_) | Report::Holds(_) => {}
+            Report::Change(_) | Report::Holds(_) | Report::Dispatched(_) => {}
         }
         let noted = self.brain.report(id, report, now());
         if let Some(propagation) = &noted.propagated {
@@ -190,6 +243,53 @@ impl Lead {
             tracing::info!(cluster = %id, reachable, "contact has changed");
             metrics.up(id, reachable);
             self.members.look_at(id);
+        }
+    }
+
+    /// A `MultiClusterService` has changed.
+    fn crossing(&mut self, seen: crossing::Seen) {
+        let (wish, commands) = match seen {
+            crossing::Seen::There(object) => self.board.seen(&object, &permanent_id()),
+            crossing::Seen::Gone(namespace, name) => (self.board.gone(&namespace, &name), Vec::new()),
+        };
+        for command in commands {
+            let _ = self.crossing_writes.send(command);
+        }
+        match wish {
+            Some(Wish::Cross(key, intent)) => {
+                self.policies.imply(key.clone(), Some(intent.clone()));
+                self.brain.intend(&key, Some(intent));
+                self.crossing_news.insert(key);
+            }
+            Some(Wish::End(key)) => {
+                self.policies.imply(key.clone(), None);
+                self.brain.intend(&key, None);
+                self.crossing_news.insert(key);
+            }
+            Some(Wish::Gone(key)) => {
+                self.policies.imply(key.clone(), None);
+                self.brain.intend_no_more(&key);
+            }
+            None => {}
+        }
+    }
+
+    fn copied(&mut self, key: ServiceKey, copied: Copied) {
+        if self.board.copied(&key, copied) {
+            self.crossing_news.insert(key);
+        }
+    }
+
+    /// Brings what is shown on `MultiClusterServices` up to date.
+    fn show_crossings(&mut self) {
+        let mut news = self.brain.crossing_news();
+        news.append(&mut self.crossing_news);
+        let now = format!("{:.0}", jiff::Timestamp::now());
+        for key in news {
+            let view = self.brain.view(&key);
+            for command in self.board.look_at(&key, &view, &now) {
+                let _ = self.crossing_writes.send(command);
+            }
         }
     }
 
@@ -229,8 +329,8 @@ impl Lead {
         for command in commands {
             match command {
                 Command::Persist(update) => drop(self.updates.send(update)),
-                Command::Assign { to, plan, touched } => {
-                    self.members.assign(&to, Assignment { plan, touched });
+                Command::Assign { to, plan, touched, answer } => {
+                    self.members.assign(&to, Assignment { plan, touched, answer });
                 }
             }
         }
@@ -247,4 +347,14 @@ fn now() -> Now {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let time = Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
     Now { instant: Instant::now(), time }
+}
+
+/// A UUID of version 4, for a `MultiClusterService` that has none.
+fn permanent_id() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let random = || u128::from(RandomState::new().hash_one(Instant::now()));
+    let bits = (random() << 64) | random();
+    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }

@@ -28,6 +28,8 @@ pub struct Options {
     pub settings: Settings,
     /// How long a new leader waits for members before it plans without them: whoever is planned first wins conflicts.
     pub settle: Duration,
+    /// Whether namespaces of the hub are made in every member.
+    pub sync_namespaces: bool,
 }
 
 impl Options {
@@ -40,6 +42,7 @@ impl Options {
             metrics_address: None,
             settings: Settings::default(),
             settle: Duration::from_secs(1),
+            sync_namespaces: true,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_api::crds;
+use futures_util::future::try_join_all;
 use tokio::net::TcpListener;
 
 use crate::connect::Api;
@@ -89,7 +90,8 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
     {
         let prepared = async {
             clusterset::ensure_namespace(&client, &options.namespace).await?;
-            crd::ensure(&client, &crds::cluster()).await
+            let kinds = crds::of_hub();
+            try_join_all(kinds.iter().map(|kind| crd::ensure(&client, kind))).await
         };
         let mut prepared = std::pin::pin!(prepared);
         tokio::select! {

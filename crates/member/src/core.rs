@@ -13,6 +13,7 @@
 
 pub mod cache;
 mod diff;
+mod dispatched;
 pub mod event;
 pub mod facts;
 pub mod object;
@@ -36,6 +37,7 @@ use atoll_engine::world::Change;
 
 use self::cache::Cache;
 use self::diff::Verdict;
+use self::dispatched::Dispatched;
 use self::event::{Command, Event, Now};
 use self::facts::Facts;
 use self::object::{Kind, Print, PropertyName, Target};
@@ -74,6 +76,7 @@ pub struct Core {
     /// What the API server did not take, and its words.
     refused: BTreeMap<Target, Arc<str>>,
     replaced: Replaced,
+    dispatched: Dispatched,
     /// Services that were told to be held and are not planned yet.
     told: BTreeSet<ServiceKey>,
     problems: BTreeMap<Problem, Instant>,
@@ -115,6 +118,7 @@ impl Core {
             unwished: BTreeMap::new(),
             refused: BTreeMap::new(),
             replaced: Replaced::default(),
+            dispatched: Dispatched::default(),
             told: BTreeSet::new(),
             problems: BTreeMap::new(),
             out: Vec::new(),
@@ -142,6 +146,7 @@ impl Core {
         }
         self.queue.wake(now.instant);
         self.dispatch(now);
+        self.answer_dispatched();
         std::mem::take(&mut self.out)
     }
 
@@ -158,6 +163,7 @@ impl Core {
     fn dispatch(&mut self, now: Now) {
         while self.permitted {
             let Some(target) = self.queue.next(is_busy) else { break };
+            self.dispatched.touch(&target);
             match self.judge(&target, now) {
                 Verdict::Settled => {
                     self.queue.settled(&target);
@@ -201,9 +207,16 @@ impl Core {
         }
     }
 
-    fn assigned(&mut self, Assignment { plan, touched }: Assignment, now: Now) {
+    fn assigned(&mut self, Assignment { plan, touched, answer }: Assignment, now: Now) {
         let key = plan.service.clone();
         self.told.remove(&key);
+        if let Some(number) = answer {
+            self.dispatched.asked(&key, number);
+        }
+        let mut tell = Vec::new();
+        let follow = wanted::part(Some(&plan), &self.identity.cluster).is_some_and(|part| part.follow);
+        self.facts.follow(&key, follow, &mut tell);
+        self.tell(tell);
         let before = self.plans.insert(key.clone(), Arc::clone(&plan));
         match (touched, before) {
             (Touched::Nothing, Some(_)) => {}
@@ -211,8 +224,8 @@ impl Core {
                 let me = &self.identity.cluster;
                 for (source, original) in &changed {
                     for plan in [&plan, &before] {
-                        let import = wanted::import_plan(Some(plan), me);
-                        for name in wanted::names_of(import, source, original) {
+                        let part = wanted::part(Some(plan), me);
+                        for name in wanted::names_of(part, source, original) {
                             let target = Target::Slice(key.clone(), name);
                             if source == me {
                                 self.queue.soon(target, OWN_LAST, now.instant);

@@ -81,7 +81,7 @@ pub async fn enter(identity: &Identity, clients: &Clients) -> Result<EnterSummar
     let api: Api<CustomResourceDefinition> = Api::all(clients.writes.clone());
     let properties: Api<ClusterProperty> = Api::all(clients.writes.clone());
     let mut summary = EnterSummary::default();
-    for ours in [crds::cluster_property(), crds::service_export(), crds::service_import()] {
+    for ours in crds::of_members() {
         install(&api, ours, &mut summary).await?;
     }
     for (name, value) in wanted(identity) {

@@ -17,6 +17,7 @@ mod edge;
 mod enter;
 mod leave;
 mod permit;
+pub mod propagate;
 pub mod report;
 mod shell;
 mod stale;
@@ -30,7 +31,7 @@ pub use clients::Clients;
 pub use enter::{EnterError, EnterSummary, enter, may_enter};
 pub use leave::{LeaveError, LeaveSummary, leave};
 pub use permit::Permit;
-pub use report::{Assignment, Problem, Report, Written};
+pub use report::{Assignment, Dispatched, Problem, Report, Written};
 pub use shell::{Handle, spawn};
 
 /// Which member this is, and for whom.

@@ -28,6 +28,8 @@ pub enum Report {
     },
     /// A write was acknowledged.
     Wrote(Written),
+    /// How it is with the slices that a `MultiClusterService` brings here.
+    Dispatched(Dispatched),
     /// Something that a person must do.
     Problem(Problem),
 }
@@ -45,6 +47,21 @@ pub struct Written {
     pub slice: Option<(ClusterId, SliceName)>,
     /// When the answer came.
     pub at: Instant,
+}
+
+/// How it is with the slices that a `MultiClusterService` brings to a member; said when it changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatched {
+    /// The service.
+    pub service: ServiceKey,
+    /// The assignment that it answers.
+    pub answers: u64,
+    /// How many of the slices are there.
+    pub slices: usize,
+    /// Whether some are still to be written or taken away.
+    pub pending: bool,
+    /// What stands in the way, in order.
+    pub problems: Vec<String>,
 }
 
 /// What was done to an object.
@@ -133,4 +150,6 @@ pub struct Assignment {
     pub plan: Arc<Plan>,
     /// What differs from the plan that was assigned before. Whoever skips a plan must say `Everything` with the next.
     pub touched: Touched,
+    /// A number, if the hub wants to hear how it is with dispatched slices from here on.
+    pub answer: Option<u64>,
 }

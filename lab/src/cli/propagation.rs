@@ -73,7 +73,7 @@ impl Propagation {
 
 /// What joining would have installed.
 pub(super) async fn install_crds(lab: &Lab) -> anyhow::Result<()> {
-    let crds = atoll_api::crds::all();
+    let crds = atoll_api::crds::of_members();
     let crds: Vec<_> = crds.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
     for cluster in lab.clusters() {
         cluster.apply(&crds).await?;

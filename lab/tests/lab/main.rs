@@ -14,6 +14,8 @@ mod hot_path;
 mod joining;
 mod lifecycle;
 mod mcs;
+mod mcs_native;
+mod policies;
 mod recorder;
 mod relays;
 mod sandbox;
@@ -35,6 +37,8 @@ fn main() -> std::process::ExitCode {
     survival::tests(&mut suite);
     sandbox::tests(&mut suite);
     joining::tests(&mut suite);
+    policies::tests(&mut suite);
+    mcs_native::tests(&mut suite);
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
     answers::tests(&mut suite);

@@ -16,12 +16,21 @@ pub const LOCALITY: &str = "atoll.dev/locality";
 /// On a ServiceExport or a `MultiClusterService`: what happens to endpoints of a lost cluster; one of [`liveness`].
 /// Users set it; the engine reads it.
 pub const LIVENESS: &str = "atoll.dev/liveness";
+/// On a `MultiClusterService`: with the value `true` hostnames cross, so that `web-0.web.ns.svc` answers from every cluster that has
+/// one. Users set it; the engine reads it.
+pub const HOSTNAMES: &str = "atoll.dev/hostnames";
 /// On a Namespace in the hub: which clusters import its services; one of [`import`]. Users set it; the engine reads it.
 pub const IMPORT: &str = "atoll.dev/import";
 
 /// On a `Cluster` that is being deleted: the member holds nothing of ours any more. The hub writes it before it gives its
 /// rights there back, and reads it when it has to try again.
 pub const CLEANED: &str = "atoll.dev/cleaned";
+
+/// On a copy of a hub's template in a member: it was there before, and stays when the template goes.
+pub const ADOPTED: &str = "atoll.dev/adopted";
+/// On a binding in the hub: the clusters that may hold a copy, with commas in between. The hub writes it before it orders a copy, and
+/// takes a cluster off it when the copy is gone.
+pub const HOLDERS: &str = "atoll.dev/holders";
 
 /// The values of [`LIVENESS`].
 pub mod liveness {
@@ -54,4 +63,14 @@ pub mod network {
     pub const OBSERVED_PODS: &str = "atoll.dev/observed-pod-cidrs";
     /// The service networks as the member's API gave them at join: for the overlap check only.
     pub const OBSERVED_SERVICES: &str = "atoll.dev/observed-service-cidrs";
+}
+
+/// On a binding in the hub: the policy that has its object. Karmada's tools read them.
+pub mod policy {
+    /// The namespace of a `PropagationPolicy`.
+    pub const NAMESPACE: &str = "propagationpolicy.karmada.io/namespace";
+    /// The name of a `PropagationPolicy`.
+    pub const NAME: &str = "propagationpolicy.karmada.io/name";
+    /// The name of a `ClusterPropagationPolicy`.
+    pub const CLUSTER_NAME: &str = "clusterpropagationpolicy.karmada.io/name";
 }

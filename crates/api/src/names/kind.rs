@@ -47,3 +47,59 @@ pub mod cluster {
     /// Plural of [`CLUSTER`].
     pub const CLUSTERS: &str = "clusters";
 }
+
+/// Karmada's services over clusters, in the hub: users' manifests and `kubectl get mcs` read them.
+pub mod networking {
+    /// The group of [`MULTI_CLUSTER_SERVICE`].
+    pub const GROUP: &str = "networking.karmada.io";
+    /// The only version.
+    pub const V1ALPHA1: &str = "v1alpha1";
+    /// A Service that some clusters provide and others use.
+    pub const MULTI_CLUSTER_SERVICE: &str = "MultiClusterService";
+    /// Plural of [`MULTI_CLUSTER_SERVICE`].
+    pub const MULTI_CLUSTER_SERVICES: &str = "multiclusterservices";
+    /// Reached by its own name in other clusters: a value of `spec.types`.
+    pub const CROSS_CLUSTER: &str = "CrossCluster";
+    /// Reached from outside: a value of `spec.types`.
+    pub const LOAD_BALANCER: &str = "LoadBalancer";
+}
+
+/// Karmada's policies, in the hub: users' manifests and `kubectl get pp` read them.
+pub mod policy {
+    /// The group of all four.
+    pub const GROUP: &str = "policy.karmada.io";
+    /// The only version.
+    pub const V1ALPHA1: &str = "v1alpha1";
+    /// Where objects of one namespace go.
+    pub const PROPAGATION_POLICY: &str = "PropagationPolicy";
+    /// Plural of [`PROPAGATION_POLICY`].
+    pub const PROPAGATION_POLICIES: &str = "propagationpolicies";
+    /// Where objects of any namespace, or of none, go.
+    pub const CLUSTER_PROPAGATION_POLICY: &str = "ClusterPropagationPolicy";
+    /// Plural of [`CLUSTER_PROPAGATION_POLICY`].
+    pub const CLUSTER_PROPAGATION_POLICIES: &str = "clusterpropagationpolicies";
+    /// How objects of one namespace differ from cluster to cluster.
+    pub const OVERRIDE_POLICY: &str = "OverridePolicy";
+    /// Plural of [`OVERRIDE_POLICY`].
+    pub const OVERRIDE_POLICIES: &str = "overridepolicies";
+    /// How objects of any namespace, or of none, differ from cluster to cluster.
+    pub const CLUSTER_OVERRIDE_POLICY: &str = "ClusterOverridePolicy";
+    /// Plural of [`CLUSTER_OVERRIDE_POLICY`].
+    pub const CLUSTER_OVERRIDE_POLICIES: &str = "clusteroverridepolicies";
+}
+
+/// Karmada's bindings, in the hub: `kubectl get rb` and users' scripts read them.
+pub mod work {
+    /// The group of both.
+    pub const GROUP: &str = "work.karmada.io";
+    /// The version that Karmada stores.
+    pub const V1ALPHA2: &str = "v1alpha2";
+    /// Where one object of a namespace was brought, and what became of it.
+    pub const RESOURCE_BINDING: &str = "ResourceBinding";
+    /// Plural of [`RESOURCE_BINDING`].
+    pub const RESOURCE_BINDINGS: &str = "resourcebindings";
+    /// The same for an object of no namespace.
+    pub const CLUSTER_RESOURCE_BINDING: &str = "ClusterResourceBinding";
+    /// Plural of [`CLUSTER_RESOURCE_BINDING`].
+    pub const CLUSTER_RESOURCE_BINDINGS: &str = "clusterresourcebindings";
+}

@@ -16,6 +16,8 @@ pub const HEADLESS: &str = "service.kubernetes.io/headless";
 /// On every object that we write in a member: the hub's uid. Our own code reads it before it changes or deletes
 /// anything; without it, or with another uid, the object is not ours.
 pub const HUB: &str = "atoll.dev/hub";
+/// On every copy of a hub's template in a member: the hub's uid. Our own code reads it before it changes or deletes a copy.
+pub const PROPAGATED: &str = "atoll.dev/propagated-by";
 
 /// On the CRDs of the MCS API: the release they came with. Every implementation reads it before it replaces them.
 pub const MCS_RELEASE: &str = "multicluster.x-k8s.io/release-version";

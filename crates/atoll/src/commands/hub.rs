@@ -13,7 +13,7 @@ use anyhow::Context;
 use atoll_engine::facts::{Liveness, Settings};
 use atoll_hub::Options;
 use atoll_hub::connect::Api;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
 use embedded::Embedded;
 use kubeapi::hosted::Place;
@@ -56,6 +56,9 @@ pub(crate) struct Hub {
     /// What happens to the endpoints of a lost member, for exports that do not say.
     #[arg(long, value_enum, default_value_t = Lost::Retain)]
     liveness: Lost,
+    /// Whether namespaces of the hub are made in every member.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    namespace_sync: bool,
     /// How logs are written, to stderr.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     log_format: Format,
@@ -120,6 +123,7 @@ impl Hub {
             lease_time: self.lease_time,
             metrics_address: self.metrics_address.0,
             settings: Settings { liveness, ..Settings::default() },
+            sync_namespaces: self.namespace_sync,
             ..Options::new(identity)
         };
         let asked = signals::asked_to_end()?;

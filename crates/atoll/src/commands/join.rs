@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use atoll_hub::join::{Place, Request};
+use atoll_hub::join::{Place, Propagation, Request};
 use atoll_hub::networks::{Networks, Range, Ranges};
 use clap::Args;
 
@@ -14,6 +14,7 @@ use crate::{logs, patience, signals};
 #[derive(Args)]
 #[command(after_help = "Examples:
   atoll join paris --cluster-kubeconfig paris.yaml
+  atoll join paris --cluster-kubeconfig paris.yaml --allow-propagation=deployments.apps,services,configmaps
   atoll join tokyo --cluster-kubeconfig all.yaml --cluster-context tokyo --context hub
   atoll join lab --cluster-kubeconfig lab.yaml --pod-cidr 10.7.0.0/16 --service-cidr 10.107.0.0/16")]
 pub(crate) struct Join {
@@ -54,6 +55,10 @@ pub(crate) struct Join {
     /// A zone. Can be repeated.
     #[arg(long = "cluster-zone", value_name = "NAME")]
     zones: Vec<String>,
+    /// Let policies bring objects to it: of every kind, or of these, such as deployments.apps,configmaps. A join without it takes that
+    /// back.
+    #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "*", value_delimiter = ',')]
+    allow_propagation: Option<Vec<String>>,
 }
 
 impl Join {
@@ -91,6 +96,11 @@ impl Join {
             allow_overlap: self.allow_overlap,
             api_endpoint: self.api_endpoint,
             place: Place { provider: self.provider, region: self.region, zones: self.zones },
+            propagation: match self.allow_propagation {
+                None => Propagation::Nothing,
+                Some(kinds) if kinds.iter().any(|kind| kind == "*") => Propagation::Everything,
+                Some(kinds) => Propagation::Kinds(kinds),
+            },
         };
         request.check_names()?;
         let member =

@@ -3,8 +3,8 @@
 //! Messages change only when a fact does: no ages, no counts of endpoints, or each slice change would cost a status write.
 
 use super::{
-    Conflict, Disputed, ExportFailed, ExportReady, ImportNote, ImportReady, Invalid, Kept, KeyRefused,
-    PortDropped, SliceNote, WhyKeyRefused, Withdrawn,
+    Conflict, CrossNote, Disputed, ExportFailed, ExportReady, ImportNote, ImportReady, Invalid, Kept,
+    KeyRefused, PortDropped, SliceNote, WhyKeyRefused, Withdrawn,
 };
 use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
 use crate::names::PortName;
@@ -166,6 +166,30 @@ pub fn slice_note(note: &SliceNote) -> String {
         SliceNote::PortDropped { name, why: PortDropped::NotOfTheService } => {
             format!("port {} is left out: the Service has no such port", port(name))
         }
+        SliceNote::PortDropped { name, why: PortDropped::NotAsked } => {
+            format!("port {} is left out: the MultiClusterService does not ask for it", port(name))
+        }
+    }
+}
+
+/// What the owner of a `MultiClusterService` should know.
+pub fn cross_note(note: &CrossNote) -> String {
+    match note {
+        CrossNote::NotAMember { cluster } => format!("cluster \"{cluster}\" is not a member"),
+        CrossNote::KubernetesApi => {
+            "default/kubernetes is each cluster's own API and never crosses".to_owned()
+        }
+        CrossNote::NoService { cluster } => format!("\"{cluster}\" has no Service of this name"),
+        CrossNote::ExternalName { cluster } => {
+            format!("the Service in \"{cluster}\" is of type ExternalName and has no endpoints")
+        }
+        CrossNote::NoSuchPort { cluster, name: Some(name), port } => {
+            format!("the Service in \"{cluster}\" has no port {port} called {name}")
+        }
+        CrossNote::NoSuchPort { cluster, name: None, port } => {
+            format!("the Service in \"{cluster}\" has no port {port}")
+        }
+        CrossNote::NoNamespace { cluster } => format!("\"{cluster}\" does not have the namespace"),
     }
 }
 

@@ -9,11 +9,11 @@ use super::families;
 use super::merge::Merged;
 use super::naming::Derived;
 use super::sources::Sources;
-use super::withdraw::{self, Probe, Verdict};
+use super::supply::{self, Supply};
 use crate::facts::{Capabilities, InternalTrafficPolicy, Locality, TrafficDistribution};
 use crate::names::ClusterId;
 use crate::plan::{DerivedService, Import, ImportPlan, SlicesFrom, StaleMark, Unknown, WhyNothing};
-use crate::reason::{ImportNote, ImportReady, Kept};
+use crate::reason::{ImportNote, ImportReady};
 use crate::world::World;
 
 /// Plans the import of `merged` in the cluster `id`, where the derived Service is called `name`.
@@ -106,27 +106,23 @@ fn from_each(
                 others.filter(|other| world.clusters.get(*other).is_some_and(|c| c.contact.lost().is_none()));
             there.map(|other| sources.tally(other).passing).sum()
         };
-        // Nobody probes yet, so that `Probe` keeps what is lost.
-        let alive_elsewhere = if lost.is_some() { elsewhere() } else { 0 };
-        let policy = offer.liveness.unwrap_or(world.settings.liveness);
-        let verdict = withdraw::judge(policy, lost, Probe::NotRun, alive_elsewhere);
-        let heard = cluster.heard.is_some();
-        let from = match verdict {
-            Verdict::Withdraw(why) => SlicesFrom::Nothing(WhyNothing::Withdrawn(why)),
-            Verdict::Keep(Kept::Alive) if !heard => SlicesFrom::KeepWhatIsThere(Unknown::NotHeard),
-            Verdict::Keep(kept) if !heard => SlicesFrom::KeepWhatIsThere(Unknown::LostUnheard(kept)),
-            Verdict::Keep(_) if !rule.derived => SlicesFrom::Nothing(WhyNothing::NoDerivedService),
-            Verdict::Keep(_) if rule.local_only && source != id => {
-                SlicesFrom::Nothing(WhyNothing::LocalFirst)
-            }
-            Verdict::Keep(kept) => {
-                SlicesFrom::Exactly(sources.list(source, source == id, rule.families), kept)
-            }
+        let refused = if !rule.derived {
+            Some(WhyNothing::NoDerivedService)
+        } else {
+            (rule.local_only && source != id).then_some(WhyNothing::LocalFirst)
         };
-        match (verdict, lost) {
-            (Verdict::Keep(_), Some(since)) => drop(stale.insert(source.clone(), StaleMark::Since(since))),
-            (Verdict::Keep(_), None) if !heard => drop(stale.insert(source.clone(), StaleMark::AsItWas)),
-            (Verdict::Keep(_) | Verdict::Withdraw(_), _) => {}
+        let supply = Supply {
+            policy: offer.liveness.unwrap_or(world.settings.liveness),
+            lost,
+            known: cluster.heard.is_some(),
+            alive_elsewhere: if lost.is_some() { elsewhere() } else { 0 },
+            refused,
+            own: source == id,
+            families: rule.families,
+        };
+        let (from, mark) = supply::from(source, supply, sources);
+        if let Some(mark) = mark {
+            stale.insert(source.clone(), mark);
         }
         slices.insert(source.clone(), from);
     }

@@ -90,11 +90,25 @@ pub fn slice(
         .any(|id| joined.strip_prefix(id).is_some_and(|rest| rest.starts_with('-') || rest.starts_with('.')));
     match SliceName::parse(format!("{prefix}{joined}")) {
         Ok(plain) if !ambiguous => plain,
-        Ok(_) | Err(_) => {
-            let hash = hash(&[source.as_str(), original.as_str()]);
-            checked(SliceName::parse(format!("{prefix}{source}.{hash}")))
-        }
+        Ok(_) | Err(_) => hashed(prefix, source, original),
     }
+}
+
+/// Names the copy of a provider's slice that a `MultiClusterService` dispatches: `<provider>-<original>`, as [`slice`] does it. A
+/// provider whose id would make it look like an imported slice always gets the hash.
+pub fn dispatched(
+    source: &ClusterId,
+    original: &SliceName,
+    clusters: &BTreeMap<ClusterId, Cluster>,
+) -> SliceName {
+    let imported =
+        source.as_str().strip_prefix("imported").is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    if imported { hashed("", source, original) } else { slice("", source, original, clusters) }
+}
+
+fn hashed(prefix: &str, source: &ClusterId, original: &SliceName) -> SliceName {
+    let hash = hash(&[source.as_str(), original.as_str()]);
+    checked(SliceName::parse(format!("{prefix}{source}.{hash}")))
 }
 
 /// Ten characters that stand for some texts: FNV-1a of 64 bits, its upper 50 in base 32. Frozen: see the module's first line.
@@ -144,6 +158,21 @@ mod tests {
         // Nor can one cluster take the hashed name of another.
         assert_ne!(named("eu", &other["imported-eu-".len()..], &ids), other);
         assert!(named("eu", "west.ifn66n2ebz", &ids).starts_with("imported-eu."));
+    }
+
+    #[test]
+    fn no_dispatched_slice_has_the_name_of_an_imported_one() {
+        let named = |source: &str, original: &str| {
+            let (source, original) = (ClusterId::parse(source).unwrap(), SliceName::parse(original).unwrap());
+            dispatched(&source, &original, &members(&["a", "imported", "imported-a", "importer"])).to_string()
+        };
+        assert_eq!(named("a", "web-1"), "a-web-1");
+        assert_eq!(named("importer", "web-1"), "importer-web-1");
+        for source in ["imported", "imported-a"] {
+            assert!(named(source, "web-1").starts_with(&format!("{source}.")));
+        }
+        let long = named("a", &"x".repeat(252));
+        assert!(long.starts_with("a.") && long.len() == 12, "{long}");
     }
 
     #[test]

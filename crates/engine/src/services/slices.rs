@@ -1,10 +1,11 @@
 //! A slice of one cluster as others hold it: what may cross the border, under the names that the import uses.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::ports::{PortFate, PortFates};
 use crate::facts::{EndpointFact, SliceFact, SlicePort, TrafficDistribution};
-use crate::names::{ClusterId, SliceName};
+use crate::names::{ClusterId, PortName, SliceName};
 use crate::network::Networks;
 use crate::plan::{Endpoint, Slice};
 use crate::reason::{PortDropped, SliceNote};
@@ -18,20 +19,40 @@ pub struct Way<'a> {
     pub original: &'a SliceName,
     /// Its name in the importers.
     pub name: &'a SliceName,
-    /// What becomes of the ports of its Service.
-    pub fates: Option<&'a PortFates>,
-    /// How the service wants its traffic spread.
-    pub distribution: Option<TrafficDistribution>,
+    /// What of it goes.
+    pub rules: Rules<'a>,
     /// Where its endpoints may be.
     pub networks: &'a Networks,
     /// Whether it stays in its own cluster: node names mean something only there.
     pub own: bool,
 }
 
+/// What of a source's slices goes, and how; the same for all of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    /// What becomes of the ports.
+    pub ports: PortRule<'a>,
+    /// How the service wants its traffic spread.
+    pub distribution: Option<TrafficDistribution>,
+    /// Whether hostnames go along.
+    pub hostnames: bool,
+}
+
+/// What becomes of a slice's ports.
+#[derive(Debug, Clone, Copy)]
+pub enum PortRule<'a> {
+    /// They go under the names of a merged service; none if the source has no part in it.
+    Merged(Option<&'a PortFates>),
+    /// They go as they are.
+    All,
+    /// Those of these names go as they are.
+    Only(&'a BTreeSet<PortName>),
+}
+
 /// Makes the slice to be held out of the slice that was seen. One with no endpoints is held, too.
 pub fn render(fact: &SliceFact, way: Way<'_>) -> Slice {
     let mut notes = Vec::new();
-    let ports = fact.ports.iter().filter_map(|port| carry_port(port, way.fates, &mut notes)).collect();
+    let ports = fact.ports.iter().filter_map(|port| carry_port(port, way.rules.ports, &mut notes)).collect();
     let mut endpoints = Vec::with_capacity(fact.endpoints.len());
     for endpoint in &fact.endpoints {
         let mut addresses: Vec<IpAddr> = Vec::with_capacity(endpoint.addresses.len());
@@ -49,16 +70,24 @@ pub fn render(fact: &SliceFact, way: Way<'_>) -> Slice {
     Slice { name, original, source, family: fact.family, ports, endpoints, notes }
 }
 
-fn carry_port(port: &SlicePort, fates: Option<&PortFates>, notes: &mut Vec<SliceNote>) -> Option<SlicePort> {
-    let why = match fates.and_then(|fates| fates.get(&port.name)) {
-        Some(PortFate::Serves(name)) => {
+fn carry_port(port: &SlicePort, rule: PortRule<'_>, notes: &mut Vec<SliceNote>) -> Option<SlicePort> {
+    let fate = match rule {
+        PortRule::All => return Some(port.clone()),
+        PortRule::Only(names) if names.contains(&port.name) => return Some(port.clone()),
+        PortRule::Only(_) => Err(PortDropped::NotAsked),
+        PortRule::Merged(fates) => {
+            fates.and_then(|fates| fates.get(&port.name)).ok_or(PortDropped::NotOfTheService)
+        }
+    };
+    let why = match fate {
+        Ok(PortFate::Serves(name)) => {
             if *name != port.name {
                 notes.push(SliceNote::PortRenamed { from: port.name.clone(), to: name.clone() });
             }
             return Some(SlicePort { name: name.clone(), ..port.clone() });
         }
-        Some(PortFate::Dropped { winner }) => PortDropped::NameClash { winner: winner.clone() },
-        None => PortDropped::NotOfTheService,
+        Ok(PortFate::Dropped { winner }) => PortDropped::NameClash { winner: winner.clone() },
+        Err(why) => why,
     };
     notes.push(SliceNote::PortDropped { name: port.name.clone(), why });
     None
@@ -67,19 +96,19 @@ fn carry_port(port: &SlicePort, fates: Option<&PortFates>, notes: &mut Vec<Slice
 fn carry_endpoint(endpoint: &EndpointFact, addresses: Vec<IpAddr>, way: Way<'_>) -> Endpoint {
     let node = endpoint.node.clone().filter(|_| way.own);
     // kube-proxy looks at zones only if every ready endpoint has a hint: all get one, or none does.
-    let for_zones = match (way.distribution, &endpoint.zone) {
+    let for_zones = match (way.rules.distribution, &endpoint.zone) {
         (None, _) => Box::default(),
         (Some(_), Some(zone)) => [zone.clone()].into(),
         (Some(_), None) => endpoint.for_zones.clone(),
     };
-    let for_nodes = match way.distribution {
+    let for_nodes = match way.rules.distribution {
         Some(TrafficDistribution::PreferSameNode) => node.iter().cloned().collect(),
         Some(TrafficDistribution::PreferClose | TrafficDistribution::PreferSameZone) | None => Box::default(),
     };
     Endpoint {
         addresses: addresses.into(),
         conditions: endpoint.conditions,
-        hostname: endpoint.hostname.clone(),
+        hostname: endpoint.hostname.clone().filter(|_| way.rules.hostnames),
         node,
         zone: endpoint.zone.clone(),
         for_zones,
@@ -92,7 +121,7 @@ mod tests {
     use super::*;
     use crate::facts::EndpointConditions;
     use crate::fixture::{endpoint, id, ports, slice};
-    use crate::names::{PortName, Zone};
+    use crate::names::Zone;
     use crate::network::AddressRefused;
     use crate::services::ports as merging;
 
@@ -107,8 +136,11 @@ mod tests {
                 source: &source,
                 original: &original,
                 name: &SliceName::parse("imported-b-web-1").unwrap(),
-                fates: merged.fates.get(&source),
-                distribution,
+                rules: Rules {
+                    ports: PortRule::Merged(merged.fates.get(&source)),
+                    distribution,
+                    hostnames: true,
+                },
                 networks: &Networks::default(),
                 own,
             },

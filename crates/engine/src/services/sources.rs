@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::merge::Merged;
-use super::slices::{self, Way};
+use super::slices::{self, Rules, Way};
 use crate::facts::SliceFact;
 use crate::intent::Intent;
 use crate::names::{ClusterId, ServiceKey, SliceName};
@@ -32,17 +31,16 @@ struct Made {
 }
 
 impl Sources {
-    /// Brings the slices up to date. `same_merge`: nothing but slices and networks can have changed since the last time.
-    pub fn refresh(
+    /// Brings the slices up to date. Of each source: the rules by which its slices go, and whether they are those of the last time.
+    pub fn refresh<'a>(
         &mut self,
         world: &World,
         key: &ServiceKey,
         intent: Intent,
-        merged: &Merged,
-        same_merge: bool,
+        sources: impl Iterator<Item = (&'a ClusterId, Rules<'a>, bool)>,
     ) {
         let mut before = std::mem::take(&mut self.made);
-        for source in &*merged.clusters {
+        for (source, rules, same_rules) in sources {
             let heard = world.clusters.get(source).filter(|cluster| cluster.heard.is_some());
             let (Some(cluster), Some(holding)) = (heard, world.holding(key, source)) else { continue };
             let mut old = before.remove(source).unwrap_or_default();
@@ -50,20 +48,15 @@ impl Sources {
             for (original, fact) in &holding.slices {
                 let name = intent.slice_name(world, source, original);
                 let old = old.remove(original).filter(|old| {
-                    same_merge
+                    same_rules
                         && Arc::ptr_eq(&old.fact, fact)
                         && Arc::ptr_eq(&old.networks, &cluster.networks)
                         && old.own.name == name
                 });
                 let fresh = || {
-                    let way = |own| Way {
-                        source,
-                        original,
-                        name: &name,
-                        fates: merged.fates.get(source),
-                        distribution: merged.spec.traffic_distribution,
-                        networks: &cluster.networks,
-                        own,
+                    let way = |own| {
+                        let networks = &cluster.networks;
+                        Way { source, original, name: &name, rules, networks, own }
                     };
                     Made {
                         fact: Arc::clone(fact),

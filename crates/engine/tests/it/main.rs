@@ -6,9 +6,14 @@ mod fixture;
 
 mod conflict;
 mod cost;
+mod crossing;
+mod crossing_properties;
 mod imports;
 mod liveness;
 mod memory;
+mod placement;
+mod placement_parts;
+mod placement_properties;
 mod properties;
 mod restart;
 mod spoiled;

@@ -19,17 +19,17 @@ use proptest::sample::{Index, select, subsequence};
 use crate::NOW;
 use crate::fixture::*;
 
-const CLUSTERS: [&str; 4] = ["a", "b", "eu", "eu-west"];
-const SERVICES: [&str; 2] = ["shop/web", "shop/api"];
+pub(crate) const CLUSTERS: [&str; 4] = ["a", "b", "eu", "eu-west"];
+pub(crate) const SERVICES: [&str; 2] = ["shop/web", "shop/api"];
 const SLICES: [&str; 3] = ["x", "west-x", "y"];
-const LATER: Time = Time::from_secs(2000);
+pub(crate) const LATER: Time = Time::from_secs(2000);
 
 /// All that one cluster says: a change for each thing that it may have, so that one telling replaces another.
 #[derive(Debug, Clone)]
-struct Told {
-    id: ClusterId,
-    facts: Vec<Change>,
-    heard: Option<Capabilities>,
+pub(crate) struct Told {
+    pub(crate) id: ClusterId,
+    pub(crate) facts: Vec<Change>,
+    pub(crate) heard: Option<Capabilities>,
 }
 
 fn any_families() -> impl Strategy<Value = Vec<Family>> {
@@ -135,8 +135,12 @@ fn any_told(name: &'static str) -> impl Strategy<Value = Told> {
     let contact =
         prop_oneof![3 => Just(Contact::Alive), 1 => Just(Contact::Lost { since: Time::from_secs(900) })];
     let taken = proptest::collection::vec(prop::bool::weighted(0.2), SERVICES.len());
-    let per_service =
-        (of(any_service()), of(any_export()), proptest::collection::vec(of(any_slice()), SLICES.len()));
+    let per_service = (
+        of(any_service()),
+        of(any_export()),
+        proptest::collection::vec(of(any_slice()), SLICES.len()),
+        prop::bool::weighted(0.8),
+    );
     let services = proptest::collection::vec(per_service, SERVICES.len());
     let capabilities = (any_families(), 30..37_u16)
         .prop_map(|(families, kubernetes_minor)| Capabilities { families, kubernetes_minor });
@@ -148,8 +152,9 @@ fn any_told(name: &'static str) -> impl Strategy<Value = Told> {
                 Change::Contact(contact),
                 Change::Networks(networks),
             ];
-            for (service, (fact, export, slices)) in SERVICES.iter().zip(services) {
+            for (service, (fact, export, slices, followed)) in SERVICES.iter().zip(services) {
                 facts.push(Change::Service(key(service), fact));
+                facts.push(Change::Followed(key(service), followed));
                 facts.push(Change::Export(key(service), export));
                 for (name, slice) in SLICES.iter().zip(slices) {
                     facts.push(Change::Slice(key(service), slice_name(name), slice.map(Into::into)));
@@ -163,7 +168,7 @@ fn any_told(name: &'static str) -> impl Strategy<Value = Told> {
     )
 }
 
-fn any_set() -> impl Strategy<Value = Vec<Told>> {
+pub(crate) fn any_set() -> impl Strategy<Value = Vec<Told>> {
     let clusters = CLUSTERS.map(any_told);
     let [a, b, c, d] = clusters;
     (a, b, c, d, 1..=CLUSTERS.len())
@@ -181,7 +186,7 @@ fn any_healthy_set() -> impl Strategy<Value = Vec<Told>> {
                     Change::Export(_, Some(export)) => export.liveness = None,
                     Change::Joined | Change::Left | Change::Heard(_) | Change::Networks(_) => {}
                     Change::Namespace(..) | Change::Service(..) | Change::Export(_, None) => {}
-                    Change::Slice(..) | Change::Taken(..) => {}
+                    Change::Slice(..) | Change::Taken(..) | Change::Followed(..) => {}
                 }
             }
         }
@@ -190,7 +195,7 @@ fn any_healthy_set() -> impl Strategy<Value = Vec<Told>> {
 }
 
 /// The changes of a set, one cluster after the other.
-fn in_order(set: &[Told]) -> Vec<(ClusterId, Change)> {
+pub(crate) fn in_order(set: &[Told]) -> Vec<(ClusterId, Change)> {
     let mut changes = Vec::new();
     for told in set {
         changes.push((told.id.clone(), Change::Joined));
@@ -201,7 +206,7 @@ fn in_order(set: &[Told]) -> Vec<(ClusterId, Change)> {
 }
 
 /// The same changes in another order, but for each cluster's first and last word.
-fn shuffled(set: &[Told], picks: &[Index]) -> Vec<(ClusterId, Change)> {
+pub(crate) fn shuffled(set: &[Told], picks: &[Index]) -> Vec<(ClusterId, Change)> {
     let joins = set.iter().map(|told| (told.id.clone(), Change::Joined));
     let mut facts: Vec<_> =
         in_order(set).into_iter().filter(|(_, c)| !matches!(c, Change::Joined | Change::Heard(_))).collect();
@@ -215,7 +220,7 @@ fn shuffled(set: &[Told], picks: &[Index]) -> Vec<(ClusterId, Change)> {
     joins.rev().chain(facts).chain(heard).collect()
 }
 
-fn engine_of(memory: &Memory, changes: Vec<(ClusterId, Change)>) -> Engine {
+pub(crate) fn engine_of(memory: &Memory, changes: Vec<(ClusterId, Change)>) -> Engine {
     let mut engine = Engine::new(Settings::default(), memory.clone());
     for (cluster, change) in changes {
         let _ = engine.apply(&cluster, change);
@@ -224,7 +229,7 @@ fn engine_of(memory: &Memory, changes: Vec<(ClusterId, Change)>) -> Engine {
 }
 
 /// Plans every service, checks each plan, and gives them with the memory that they leave.
-fn settle(engine: &mut Engine, now: Time) -> (BTreeMap<ServiceKey, Arc<Plan>>, Memory) {
+pub(crate) fn settle(engine: &mut Engine, now: Time) -> (BTreeMap<ServiceKey, Arc<Plan>>, Memory) {
     let plans: BTreeMap<_, _> = SERVICES
         .iter()
         .map(|service| {

@@ -95,7 +95,6 @@ fn both(first: Touched, second: Touched) -> Touched {
 #[cfg(test)]
 mod tests {
 
-    use atoll_engine::intent::Intent;
     use atoll_engine::memory::ServiceMemory;
     use atoll_engine::names::{ClusterId, SliceName};
 
@@ -114,7 +113,7 @@ mod tests {
         Touched::Slices([(ClusterId::parse("a").unwrap(), SliceName::parse(name).unwrap())].into())
     }
     fn outcome(touched: Touched, memory: Option<MemoryUpdate>) -> Outcome {
-        let plan = Plan { service: key(), intent: Intent::Export, clusters: Default::default() };
+        let plan = Plan { service: key(), crossing: None, clusters: Default::default() };
         Outcome { plan: Arc::new(plan), touched, memory }
     }
     fn released(pass: Pass) -> Touched {

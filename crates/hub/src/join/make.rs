@@ -33,6 +33,7 @@ pub(super) async fn rights(
     member: &Client,
     namespace: &str,
     hub: &str,
+    propagation: &rbac::Propagation,
     undo: &mut Undo,
 ) -> Result<String, JoinError> {
     let made_namespace = clusterset::ensure_namespace(member, namespace).await.map_err(JoinError::member)?;
@@ -43,7 +44,8 @@ pub(super) async fn rights(
     }
     let roles: Api<ClusterRole> = Api::all(member.clone());
     undo.go_on()?;
-    let role = put(&roles, rbac::NAME, rbac::role(hub), undo).await.map_err(JoinError::member)?;
+    let role =
+        put(&roles, rbac::NAME, rbac::role(hub, propagation), undo).await.map_err(JoinError::member)?;
     let owner = rbac::owner(&role, hub);
     for role in rbac::users(&owner) {
         let name = role.metadata.name.clone().unwrap_or_default();

@@ -24,34 +24,69 @@ const VIEW: &str = "atoll-view";
 const READ: &[&str] = &["get", "list", "watch"];
 const OWN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
+/// Which kinds the hub may bring to a member beside services.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Propagation {
+    /// None.
+    #[default]
+    Nothing,
+    /// Whatever there is.
+    Everything,
+    /// These, such as `deployments.apps` or `configmaps`.
+    Kinds(Vec<String>),
+}
+
+impl Propagation {
+    fn rules(&self) -> Vec<PolicyRule> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Everything => vec![rule("*", &["*"], OWN)],
+            Self::Kinds(kinds) => {
+                let split = |kind: &String| {
+                    let (plural, group) = kind.split_once('.').unwrap_or((kind, ""));
+                    rule(group, &[plural], OWN)
+                };
+                kinds.iter().map(split).collect()
+            }
+        }
+    }
+}
+
 /// What the hub may do in a member.
-pub(crate) fn role(hub: &str) -> ClusterRole {
-    let crds: Vec<String> = crds::all().iter().map(ResourceExt::name_any).collect();
+pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
+    let crds: Vec<String> = crds::of_members().iter().map(ResourceExt::name_any).collect();
     let crds: Vec<&str> = crds.iter().map(String::as_str).collect();
     ClusterRole {
         metadata: named(NAME, hub),
-        rules: Some(vec![
-            // Facts.
-            rule("", &["namespaces", "nodes"], READ),
-            rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS], READ),
-            rule("networking.k8s.io", &["servicecidrs"], &["get", "list"]),
-            // What is made: derived Services, their slices, ServiceImports.
-            rule("", &["services"], OWN),
-            rule("discovery.k8s.io", &["endpointslices"], OWN),
-            rule("discovery.k8s.io", &["endpointslices/restricted"], &["create", "update"]), // OpenShift
-            rule(mcs::GROUP, &[mcs::SERVICE_IMPORTS], OWN),
-            // What is told.
-            rule(
-                mcs::GROUP,
-                &["serviceexports/status", "serviceimports/status"],
-                &["get", "update", "patch"],
-            ),
-            rule(about::GROUP, &[about::CLUSTER_PROPERTIES], OWN),
-            // Whether the kinds are there; `join` puts them there with its own rights.
-            only("apiextensions.k8s.io", &["customresourcedefinitions"], &crds, &["get"]),
-            // When it leaves: this very role, and with it all that belongs to it.
-            only("rbac.authorization.k8s.io", &["clusterroles"], &[NAME], &["get", "delete"]),
-        ]),
+        rules: Some(
+            [
+                vec![
+                    // Facts.
+                    rule("", &["namespaces", "nodes"], READ),
+                    rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS], READ),
+                    rule("networking.k8s.io", &["servicecidrs"], &["get", "list"]),
+                    // What is made: derived Services, their slices, ServiceImports.
+                    rule("", &["services"], OWN),
+                    rule("discovery.k8s.io", &["endpointslices"], OWN),
+                    rule("discovery.k8s.io", &["endpointslices/restricted"], &["create", "update"]), // OpenShift
+                    rule(mcs::GROUP, &[mcs::SERVICE_IMPORTS], OWN),
+                    // What is told.
+                    rule(
+                        mcs::GROUP,
+                        &["serviceexports/status", "serviceimports/status"],
+                        &["get", "update", "patch"],
+                    ),
+                    rule(about::GROUP, &[about::CLUSTER_PROPERTIES], OWN),
+                    // Whether the kinds are there; `join` puts them there with its own rights.
+                    only("apiextensions.k8s.io", &["customresourcedefinitions"], &crds, &["get"]),
+                    // When it leaves: this very role, and with it all that belongs to it.
+                    only("rbac.authorization.k8s.io", &["clusterroles"], &[NAME], &["get", "delete"]),
+                    // What policies bring.
+                ],
+                propagation.rules(),
+            ]
+            .concat(),
+        ),
         ..ClusterRole::default()
     }
 }
@@ -158,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_hub_gets_no_wildcards_no_secrets_and_no_way_to_more_rights() {
-        for rule in role("h").rules.unwrap() {
+        for rule in role("h", &Propagation::Nothing).rules.unwrap() {
             let words = rule
                 .verbs
                 .iter()
@@ -178,8 +213,24 @@ mod tests {
     }
 
     #[test]
+    fn what_policies_may_bring_is_what_join_was_told() {
+        let kinds = Propagation::Kinds(vec!["deployments.apps".to_owned(), "configmaps".to_owned()]);
+        let rules = role("h", &kinds).rules.unwrap();
+        let may = |group: &str, resource: &str| {
+            rules.iter().any(|rule| {
+                let has =
+                    |list: &Option<Vec<String>>, word: &str| list.iter().flatten().any(|one| one == word);
+                has(&rule.api_groups, group) && has(&rule.resources, resource) && rule.verbs == OWN
+            })
+        };
+        assert!(may("apps", "deployments") && may("", "configmaps"));
+        assert!(!may("", "secrets") && !may("apps", "statefulsets"));
+        assert_eq!(role("h", &Propagation::Everything).rules.unwrap().last(), Some(&rule("*", &["*"], OWN)));
+    }
+
+    #[test]
     fn users_may_export_and_never_write_an_import() {
-        for role in users(&owner(&role("h"), "h")) {
+        for role in users(&owner(&role("h", &Propagation::Nothing), "h")) {
             for rule in role.rules.unwrap() {
                 let imports =
                     rule.resources.iter().flatten().any(|resource| resource.starts_with("serviceimports"));
@@ -190,7 +241,7 @@ mod tests {
 
     #[test]
     fn everything_says_whose_it_is() {
-        let role = role("h1");
+        let role = role("h1", &Propagation::Nothing);
         let owner = owner(&role, "h1");
         let [edit, view] = users(&owner);
         assert!(is_of(&account("n", &owner), "h1"));

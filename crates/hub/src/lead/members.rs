@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_engine::names::ClusterId;
+use atoll_member::propagate;
 use atoll_member::report::Kind;
 use atoll_member::{Assignment, Clients, Handle, Identity, Permit, Report};
 use tokio::sync::Notify;
@@ -15,6 +16,7 @@ use super::Context;
 use crate::connect::why;
 use crate::health::{self, Health, Lacking};
 use crate::identify::Question;
+use crate::policies::Policies;
 use crate::roster::{Event, Link, NoLink};
 use crate::{clean, clusterset, connect};
 
@@ -29,6 +31,7 @@ pub(super) struct Members {
     permit: Permit,
     reports: UnboundedSender<(ClusterId, Report)>,
     events: UnboundedSender<Event>,
+    policies: Policies,
     running: BTreeMap<ClusterId, Running>,
     asking: BTreeMap<ClusterId, AbortHandle>,
     cleaning: BTreeMap<ClusterId, AbortHandle>,
@@ -52,6 +55,7 @@ impl Members {
         permit: Permit,
         reports: UnboundedSender<(ClusterId, Report)>,
         events: UnboundedSender<Event>,
+        policies: Policies,
     ) -> Self {
         Self {
             context,
@@ -60,6 +64,7 @@ impl Members {
             permit,
             reports,
             events,
+            policies,
             running: BTreeMap::new(),
             asking: BTreeMap::new(),
             cleaning: BTreeMap::new(),
@@ -110,7 +115,11 @@ impl Members {
                 let keep =
                     health::keep(id.clone(), hub, asked, permit.clone(), Arc::clone(&kick), lacking.clone());
                 let health = self.chores.spawn(keep);
-                let handle = atoll_member::spawn(self.identity(id), clients, permit, self.reports.clone());
+                let identity = self.identity(id);
+                let copies =
+                    propagate::spawn(&identity, clients.clone(), permit.clone(), self.policies.reports());
+                self.policies.started(id.clone(), copies);
+                let handle = atoll_member::spawn(identity, clients, permit, self.reports.clone());
                 self.running.insert(id.clone(), Running { handle, health, kick, lacking });
             }
             Err(problem) => self.unusable(id.clone(), problem),
@@ -126,6 +135,7 @@ impl Members {
     /// Stops a member; says so when its last report has been sent.
     pub(super) fn stop(&mut self, id: &ClusterId) {
         let (events, id) = (self.events.clone(), id.clone());
+        self.policies.stopped(id.clone());
         let running = self.running.remove(&id);
         if let Some(running) = &running {
             running.health.abort(); // whatever is shown from now on comes from somebody else

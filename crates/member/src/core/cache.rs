@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use atoll_engine::network::Family;
 use atoll_engine::time::Time;
@@ -137,6 +138,8 @@ pub struct Since(pub Arc<str>, pub Option<bool>, pub Time);
 pub struct HeldSlice {
     /// As seen.
     pub copy: Copy,
+    /// Which intent it serves.
+    pub intent: Intent,
     /// Where it comes from.
     pub source: Option<ClusterId>,
     /// What it hangs on.
@@ -188,7 +191,8 @@ impl Cache {
         let slices = &mut self.held.entry(seen.of).or_default().slices;
         let before = slices.get(&seen.name).map(|held| &held.copy);
         let Some((copy, news)) = Copy::newer(before, seen.version, print, epoch) else { return false };
-        slices.insert(seen.name, HeldSlice { copy, source: seen.source, attached: seen.attached });
+        let OwnSlice { intent, source, attached, .. } = seen;
+        slices.insert(seen.name, HeldSlice { copy, intent, source, attached });
         news
     }
 

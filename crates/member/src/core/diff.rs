@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
-use atoll_engine::plan::{ImportPlan, SlicesFrom};
+use atoll_engine::plan::{ClusterPlan, DispatchPlan, ImportPlan};
 
 use super::Core;
 use super::cache::{Copy, Held, HeldService};
@@ -48,8 +49,12 @@ impl Core {
         }
     }
 
+    pub(super) fn part(&self, key: &ServiceKey) -> Option<&ClusterPlan> {
+        wanted::part(self.plans.get(key), &self.identity.cluster)
+    }
+
     fn import_plan(&self, key: &ServiceKey) -> Option<&ImportPlan> {
-        wanted::import_plan(self.plans.get(key), &self.identity.cluster)
+        self.part(key).map(|part| &part.import)
     }
 
     fn delete(&self, target: Target, copy: &Copy) -> Verdict {
@@ -64,7 +69,7 @@ impl Core {
         }
     }
 
-    /// May something be made or changed for the service here?
+    /// May something be made or changed for the import of the service here?
     fn obstacle(&self, key: &ServiceKey, kind: Kind, name: &str) -> Option<Verdict> {
         if self.closing.contains(&key.namespace) {
             return Some(Settled);
@@ -80,8 +85,19 @@ impl Core {
         Some(Blocked(Problem::Foreign { service: key.clone(), object: taken }))
     }
 
+    /// May a slice of the service be dispatched here?
+    fn dispatch_obstacle(&self, key: &ServiceKey, name: &SliceName) -> Option<Verdict> {
+        if self.closing.contains(&key.namespace) {
+            return Some(Settled);
+        }
+        let object = super::see::named(Kind::Slice, &key.namespace, name.as_str());
+        let taken = self.cache.foreign.contains_key(&object);
+        taken.then(|| Blocked(Problem::Foreign { service: key.clone(), object }))
+    }
+
     fn judge_service(&self, key: &ServiceKey, name: &ServiceName) -> Verdict {
         let Some(plan) = self.import_plan(key) else { return Settled };
+        let part = self.part(key);
         let held = self.cache.held.get(key);
         let service = held.and_then(|held| held.services.get(name));
         let target = || Target::Service(key.clone(), name.clone());
@@ -126,7 +142,7 @@ impl Core {
             // Slices that nobody could write again must not go with it.
             let kept = |held: &Held| {
                 held.slices.values().any(|slice| {
-                    wanted::keeps(plan, slice.source.as_ref())
+                    part.is_some_and(|part| wanted::keeps(part, slice.intent, slice.source.as_ref()))
                         && slice.attached.owner.is_some()
                         && hangs_on(&slice.attached, service)
                 })
@@ -196,32 +212,45 @@ impl Core {
     }
 
     fn judge_slice(&self, key: &ServiceKey, name: &SliceName) -> Verdict {
-        let Some(plan) = self.import_plan(key) else { return Settled };
+        let Some(part) = self.part(key) else { return Settled };
         let held = self.cache.held.get(key).and_then(|held| held.slices.get(name));
-        let Some(slice) = wanted::slice(plan, name) else {
+        let Some((intent, slice)) = wanted::slice(part, name) else {
             let Some(held) = held else { return Settled };
-            return if wanted::keeps(plan, held.source.as_ref()) {
-                self.judge_kept(key, name, plan)
-            } else {
-                let awaited = match self.replaced.awaited(key, name) {
-                    Some(awaited) => awaited.clone(),
-                    None => self.successors(key, plan, held.source.as_ref()),
-                };
-                if awaited.is_empty() {
-                    self.delete(Target::Slice(key.clone(), name.clone()), &held.copy)
-                } else {
-                    After(awaited)
+            return match (wanted::keeps(part, held.intent, held.source.as_ref()), held.intent) {
+                (true, Intent::Export) => self.judge_kept(key, name, &part.import),
+                (true, Intent::CrossCluster) => Settled, // It hangs on a Service that keeps its name.
+                (false, _) => {
+                    let awaited = match self.replaced.awaited(key, name) {
+                        Some(awaited) => awaited.clone(),
+                        None => self.successors(key, part, held.intent, held.source.as_ref()),
+                    };
+                    if awaited.is_empty() {
+                        self.delete(Target::Slice(key.clone(), name.clone()), &held.copy)
+                    } else {
+                        After(awaited)
+                    }
                 }
             };
         };
-        if let Some(obstacle) = self.obstacle(key, Kind::Slice, name.as_str()) {
+        let obstacle = match intent {
+            Intent::Export => self.obstacle(key, Kind::Slice, name.as_str()),
+            Intent::CrossCluster => self.dispatch_obstacle(key, name),
+        };
+        if let Some(obstacle) = obstacle {
             return obstacle;
         }
         if let Some(verdict) = held.and_then(|held| unsure(&held.copy)) {
             return verdict;
         }
-        let Some(attached) = self.attachment(key, plan) else { return Wait };
-        let body = SliceBody { of: key.clone(), attached, slice: Arc::clone(slice) };
+        let attached = match intent {
+            Intent::Export => self.attachment(key, &part.import),
+            // No owner: the Service is its users', and kube-proxy looks at the name.
+            Intent::CrossCluster => {
+                Some(Attached { to: Some(key.name.clone()), owner: None, headless: false })
+            }
+        };
+        let Some(attached) = attached else { return Wait };
+        let body = SliceBody { of: key.clone(), intent, attached, slice: Arc::clone(slice) };
         let print = self.cache.printer.print(Some(&body));
         if held.is_some_and(|held| held.copy.says(print)) {
             return Settled;
@@ -233,16 +262,21 @@ impl Core {
     fn successors(
         &self,
         key: &ServiceKey,
-        plan: &ImportPlan,
+        part: &ClusterPlan,
+        intent: Intent,
         source: Option<&ClusterId>,
     ) -> BTreeSet<Target> {
         let under_way = |target: &Target| self.queue.awaits(target) && !self.refused.contains_key(target);
-        let slices: Vec<Target> = wanted::slices(plan)
+        let slices: Vec<Target> = wanted::slices_of(part, intent)
             .filter(|slice| source.is_none_or(|source| slice.source == *source))
             .map(|slice| Target::Slice(key.clone(), slice.name.clone()))
             .collect();
         // Without their Service they are not even tried.
-        let service = wanted::derived_name(plan)
+        let service = match intent {
+            Intent::Export => wanted::derived_name(&part.import),
+            Intent::CrossCluster => None,
+        };
+        let service = service
             .filter(|_| !slices.is_empty() && self.usable_service(key).is_none())
             .map(|name| Target::Service(key.clone(), name.clone()));
         slices.into_iter().chain(service).filter(under_way).collect()
@@ -362,17 +396,19 @@ impl Core {
 
     /// Whether the plan of a service has this derived Service or slice.
     pub(super) fn wants(&self, key: &ServiceKey, object: &ObjectName) -> bool {
-        let Some(plan) = self.import_plan(key) else { return false };
+        let Some(part) = self.part(key) else { return false };
         match object.kind {
-            Kind::Service => wanted::derived_name(plan).is_some_and(|name| name.as_str() == &*object.name),
-            Kind::Slice => wanted::slices(plan).any(|slice| slice.name.as_str() == &*object.name),
+            Kind::Service => {
+                wanted::derived_name(&part.import).is_some_and(|name| name.as_str() == &*object.name)
+            }
+            Kind::Slice => wanted::slices(part).any(|(_, slice)| slice.name.as_str() == &*object.name),
             Kind::Namespace | Kind::Node | Kind::Export | Kind::Import | Kind::Property => false,
         }
     }
 
     /// Everything that is, or should be, there of a service.
     pub(super) fn targets(&self, key: &ServiceKey) -> Vec<Target> {
-        let plan = self.import_plan(key);
+        let part = self.part(key);
         let held = self.cache.held.get(key);
         let mut targets = vec![
             Target::Import(key.clone()),
@@ -382,11 +418,11 @@ impl Core {
         let names = held.into_iter().flat_map(|held| held.services.keys());
         targets.extend(
             names
-                .chain(plan.and_then(wanted::derived_name))
+                .chain(part.and_then(|part| wanted::derived_name(&part.import)))
                 .map(|name| Target::Service(key.clone(), name.clone())),
         );
         let held = held.into_iter().flat_map(|held| held.slices.keys());
-        let planned = plan.into_iter().flat_map(wanted::slices).map(|slice| &slice.name);
+        let planned = part.into_iter().flat_map(wanted::slices).map(|(_, slice)| &slice.name);
         // What is to be made comes before what is to go.
         targets.extend(planned.chain(held).map(|name| Target::Slice(key.clone(), name.clone())));
         targets
@@ -394,9 +430,13 @@ impl Core {
 
     /// Whether nothing is left to do for the service, now or later.
     pub(super) fn is_over(&self, key: &ServiceKey) -> bool {
-        let plan = self.plans.get(key).and_then(|plan| plan.clusters.get(&self.identity.cluster));
-        let over =
-            plan.is_none_or(|plan| matches!(plan.import, ImportPlan::Absent(_)) && plan.export.is_none());
+        let over = self.part(key).is_none_or(|part| {
+            let undispatched = matches!(part.dispatch, DispatchPlan::Absent(_) | DispatchPlan::Untouched(_));
+            matches!(part.import, ImportPlan::Absent(_))
+                && part.export.is_none()
+                && undispatched
+                && !part.follow
+        });
         over && !self.cache.held.contains_key(key)
     }
 }
@@ -423,13 +463,7 @@ fn misshapen(service: &HeldService, headless: bool, families: &[atoll_engine::ne
 }
 
 /// The source and original name of a slice that is about to be written.
-pub(super) fn slice_source(plan: Option<&ImportPlan>, name: &SliceName) -> Option<(ClusterId, SliceName)> {
-    let ImportPlan::Present { slices, .. } = plan? else { return None };
-    slices.values().find_map(|from| match from {
-        SlicesFrom::Exactly(list, _) => {
-            let slice = list.iter().find(|slice| slice.name == *name)?;
-            Some((slice.source.clone(), slice.original.clone()))
-        }
-        SlicesFrom::KeepWhatIsThere(_) | SlicesFrom::Nothing(_) => None,
-    })
+pub(super) fn slice_source(part: Option<&ClusterPlan>, name: &SliceName) -> Option<(ClusterId, SliceName)> {
+    let (_, slice) = wanted::slice(part?, name)?;
+    Some((slice.source.clone(), slice.original.clone()))
 }

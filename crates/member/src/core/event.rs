@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use atoll_engine::facts::{Capabilities, ExportFact, NamespaceState, ServiceFact, SliceFact};
+use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, Namespace, NodeName, ServiceKey, SliceName, Uid};
 use atoll_engine::network::Family;
 use atoll_engine::time::Time;
@@ -108,7 +109,9 @@ pub struct OwnSlice {
     pub of: ServiceKey,
     /// Its name.
     pub name: SliceName,
-    /// Its source, if its label says one.
+    /// Which intent it serves.
+    pub intent: Intent,
+    /// Its source, if it says one.
     pub source: Option<ClusterId>,
     /// Which state.
     pub version: Version,

@@ -1,4 +1,4 @@
-//! What the cluster says of itself. Only what concerns exported services is told.
+//! What the cluster says of itself. Only what concerns exported services, and those that the hub follows, is told.
 //!
 //! Facts of all Services and slices are kept here in their compact form (an endpoint is 88 bytes and its address), whether exported or
 //! not: an export made later finds them at once, with no request and no race between watches. `docs/adr/0004` says why.
@@ -29,6 +29,8 @@ pub struct Facts {
     slices: HashMap<ServiceKey, LiteMap<SliceName, (Arc<SliceFact>, Epoch)>>,
     slice_of: HashMap<(Namespace, SliceName), ServiceKey>,
     taken: BTreeMap<ServiceKey, Epoch>,
+    /// Services that the hub wants to know of, exported or not.
+    followed: BTreeSet<ServiceKey>,
     nodes: BTreeMap<NodeName, (Box<[IpAddr]>, Epoch)>,
     /// What was told of the nodes; none until they have been listed, so that a first list is told once.
     told_nodes: Option<BTreeSet<IpAddr>>,
@@ -89,8 +91,7 @@ impl Facts {
         } else if self.taken.remove(&key).is_some() {
             tell.push(Change::Taken(key.clone(), false));
         }
-        let exported = self.exports.contains_key(&key);
-        if exported && self.services.get(&key).is_none_or(|(old, _)| *old != fact) {
+        if self.concerns(&key) && self.services.get(&key).is_none_or(|(old, _)| *old != fact) {
             tell.push(Change::Service(key.clone(), Some(fact.clone())));
         }
         self.services.insert(key, (fact, epoch));
@@ -111,7 +112,7 @@ impl Facts {
         let name = at.1.clone();
         let slices = self.slices.entry(of.clone()).or_default();
         let same = slices.get(&name).is_some_and(|(old, _)| *old == fact);
-        if !same && self.exports.contains_key(&of) {
+        if !same && (self.exports.contains_key(&of) || self.followed.contains(&of)) {
             tell.push(Change::Slice(of.clone(), name.clone(), Some(fact.clone())));
         }
         slices.insert(name, (fact, epoch));
@@ -121,16 +122,57 @@ impl Facts {
     /// A ServiceExport is there. What is known of its service is told first.
     pub fn export(&mut self, key: ServiceKey, fact: ExportFact, epoch: Epoch, tell: &mut Vec<Change>) {
         let before = self.exports.insert(key.clone(), (fact.clone(), epoch)).map(|(old, _)| old);
-        if before.is_none() {
-            if let Some((service, _)) = self.services.get(&key) {
-                tell.push(Change::Service(key.clone(), Some(service.clone())));
-            }
-            for (name, (slice, _)) in self.slices.get(&key).into_iter().flatten() {
-                tell.push(Change::Slice(key.clone(), name.clone(), Some(slice.clone())));
-            }
+        if before.is_none() && !self.followed.contains(&key) {
+            self.tell_all(&key, tell);
         }
         if before.as_ref() != Some(&fact) {
             tell.push(Change::Export(key, Some(fact)));
+        }
+    }
+
+    /// Whether the hub is told of the service.
+    fn concerns(&self, key: &ServiceKey) -> bool {
+        self.exports.contains_key(key) || self.followed.contains(key)
+    }
+
+    /// Tells what is known of a service.
+    fn tell_all(&self, key: &ServiceKey, tell: &mut Vec<Change>) {
+        if let Some((service, _)) = self.services.get(key) {
+            tell.push(Change::Service(key.clone(), Some(service.clone())));
+        }
+        for (name, (slice, _)) in self.slices.get(key).into_iter().flatten() {
+            tell.push(Change::Slice(key.clone(), name.clone(), Some(slice.clone())));
+        }
+    }
+
+    /// Takes back what was told of a service.
+    fn tell_nothing(&self, key: &ServiceKey, tell: &mut Vec<Change>) {
+        if self.services.contains_key(key) {
+            tell.push(Change::Service(key.clone(), None));
+        }
+        for name in self.slices.get(key).into_iter().flat_map(LiteMap::keys) {
+            tell.push(Change::Slice(key.clone(), name.clone(), None));
+        }
+    }
+
+    /// The hub wants to know of a service, or not any more. What is known is told before it is said that all is.
+    pub fn follow(&mut self, key: &ServiceKey, follow: bool, tell: &mut Vec<Change>) {
+        if follow == self.followed.contains(key) {
+            return;
+        }
+        let exported = self.exports.contains_key(key);
+        if follow {
+            if !exported {
+                self.tell_all(key, tell);
+            }
+            self.followed.insert(key.clone());
+            tell.push(Change::Followed(key.clone(), true));
+        } else {
+            self.followed.remove(key);
+            tell.push(Change::Followed(key.clone(), false));
+            if !exported {
+                self.tell_nothing(key, tell);
+            }
         }
     }
 
@@ -153,7 +195,7 @@ impl Facts {
         if self.taken.remove(key).is_some() {
             tell.push(Change::Taken(key.clone(), false));
         }
-        if self.services.remove(key).is_some() && self.exports.contains_key(key) {
+        if self.services.remove(key).is_some() && self.concerns(key) {
             tell.push(Change::Service(key.clone(), None));
         }
     }
@@ -167,7 +209,7 @@ impl Facts {
                 self.slices.remove(&of);
             }
         }
-        if self.exports.contains_key(&of) {
+        if self.concerns(&of) {
             tell.push(Change::Slice(of, at.1.clone(), None));
         }
     }
@@ -178,11 +220,8 @@ impl Facts {
             return;
         }
         tell.push(Change::Export(key.clone(), None));
-        if self.services.contains_key(key) {
-            tell.push(Change::Service(key.clone(), None));
-        }
-        for name in self.slices.get(key).into_iter().flat_map(LiteMap::keys) {
-            tell.push(Change::Slice(key.clone(), name.clone(), None));
+        if !self.followed.contains(key) {
+            self.tell_nothing(key, tell);
         }
     }
 

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use atoll_engine::facts::{InternalTrafficPolicy, Pairs, ServicePort, SessionAffinity, TrafficDistribution};
+use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName, Uid};
 use atoll_engine::network::Family;
 use atoll_engine::plan::Slice;
@@ -56,7 +57,7 @@ pub enum Target {
     Service(ServiceKey, ServiceName),
     /// A ServiceImport but its status.
     Import(ServiceKey),
-    /// An imported slice.
+    /// An imported or dispatched slice.
     Slice(ServiceKey, SliceName),
     /// The status of a ServiceImport.
     ImportStatus(ServiceKey),
@@ -260,18 +261,20 @@ pub struct ImportBody {
     pub traffic_distribution: Option<TrafficDistribution>,
 }
 
-/// An imported slice as we write it.
+/// An imported or dispatched slice as we write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SliceBody {
     /// The service of the clusterset.
     pub of: ServiceKey,
-    /// How it hangs on the derived Service.
+    /// Which intent it serves.
+    pub intent: Intent,
+    /// How it hangs on its Service.
     pub attached: Attached,
     /// The rest. Its name counts; its original name and its notes are not written.
     pub slice: Arc<Slice>,
 }
 
-/// How a slice hangs on its derived Service.
+/// How a slice hangs on its Service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Attached {
     /// The name of the Service.
@@ -285,7 +288,8 @@ pub struct Attached {
 impl Hash for SliceBody {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Slice { name, original: _, source, family, ports, endpoints, notes: _ } = &*self.slice;
-        (&self.of, &self.attached, name, source, family, ports, endpoints).hash(state);
+        let dispatched = self.intent == Intent::CrossCluster;
+        (&self.of, dispatched, &self.attached, name, source, family, ports, endpoints).hash(state);
     }
 }
 

@@ -52,6 +52,7 @@ impl SentRequest {
 impl Core {
     pub(super) fn wrote(&mut self, target: &Target, answer: Result<Answer, Failure>, now: Now) {
         let flight = self.queue.land(target);
+        self.dispatched.touch(target);
         let sent = self.sent.remove(target);
         let request = sent.as_ref().map_or(SentRequest::Update, |sent| sent.request);
         match answer {
@@ -105,10 +106,7 @@ impl Core {
     fn report(&mut self, target: &Target, request: SentRequest, now: Now) {
         let Some(service) = target.service().cloned() else { return };
         let slice = match target {
-            Target::Slice(key, name) => {
-                let plan = super::wanted::import_plan(self.plans.get(key), &self.identity.cluster);
-                super::diff::slice_source(plan, name)
-            }
+            Target::Slice(key, name) => super::diff::slice_source(self.part(key), name),
             Target::Service(..)
             | Target::Import(_)
             | Target::ImportStatus(_)
@@ -239,11 +237,18 @@ impl Core {
 
     pub(super) fn read(&mut self, target: &Target, answer: Result<Option<Seen>, Failure>, now: Now) {
         let flight = self.queue.land(target);
+        self.dispatched.touch(target);
         self.sent.remove(target);
         match answer {
             Ok(Some(_)) if flight.is_some_and(|flight| flight.gone_at.is_some()) => self.follow(target),
             Ok(Some(seen)) => {
+                let theirs = matches!(seen, Seen::Slice(..) | Seen::OtherSlice(..));
                 self.see(seen);
+                if let (true, Target::Slice(key, name)) = (theirs, target) {
+                    // A dispatched slice can have any name: that somebody has it shows only now.
+                    let object = named(target.kind(), &key.namespace, name.as_str());
+                    self.cache.foreign.insert(object, self.gate.epoch(target.kind()));
+                }
                 let known = match self.copy_mut(target) {
                     Some(copy) => {
                         copy.doubted = false;

@@ -5,11 +5,16 @@ use std::sync::Arc;
 
 use atoll_api::names::{annotation, condition, reason as reasons};
 use atoll_engine::facts::{Pairs, SessionAffinity};
+use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, ServiceKey, ServiceName, SliceName};
 use atoll_engine::network::Family;
-use atoll_engine::plan::{DerivedService, ExportStatus, Import, ImportPlan, Plan, Slice, SlicesFrom};
+use atoll_engine::plan::{
+    ClusterPlan, DerivedService, DispatchPlan, ExportStatus, Import, ImportPlan, Plan, Slice, SlicesFrom,
+};
 use atoll_engine::reason::{ImportReady, text};
 use atoll_engine::time::Time;
+
+use litemap::LiteMap;
 
 use super::cache::Since;
 use super::object::{ConditionBody, ImportBody, ImportStatusBody, ServiceBody};
@@ -18,22 +23,35 @@ use crate::stale;
 /// The timeout that an API server gives to the session affinity `ClientIP` if it is told none.
 const CLIENT_IP_TIMEOUT: u32 = 10800;
 
-/// The part of a plan that is one importer's.
-pub fn import_plan<'a>(plan: Option<&'a Arc<Plan>>, me: &ClusterId) -> Option<&'a ImportPlan> {
-    Some(&plan?.clusters.get(me)?.import)
+/// The part of a plan that is one cluster's.
+pub fn part<'a>(plan: Option<&'a Arc<Plan>>, me: &ClusterId) -> Option<&'a ClusterPlan> {
+    plan?.clusters.get(me)
 }
 
-/// The slice of this name that should be held.
-pub fn slice<'a>(import: &'a ImportPlan, name: &SliceName) -> Option<&'a Arc<Slice>> {
-    slices(import).find(|slice| slice.name == *name)
+/// The slices of an intent by source, if the plan says what there should be.
+fn sources(part: &ClusterPlan, intent: Intent) -> Option<&LiteMap<ClusterId, SlicesFrom>> {
+    match (intent, &part.import, &part.dispatch) {
+        (Intent::Export, ImportPlan::Present { slices, .. }, _) => Some(slices),
+        (Intent::Export, ImportPlan::Absent(_) | ImportPlan::Untouched(_), _) => None,
+        (Intent::CrossCluster, _, DispatchPlan::Present(slices)) => Some(slices),
+        (Intent::CrossCluster, _, DispatchPlan::Absent(_) | DispatchPlan::Untouched(_)) => None,
+    }
+}
+
+/// The slice of this name that should be held, and for which intent.
+pub fn slice<'a>(part: &'a ClusterPlan, name: &SliceName) -> Option<(Intent, &'a Arc<Slice>)> {
+    slices(part).find(|(_, slice)| slice.name == *name)
 }
 
 /// The slices that should be held, as far as the plan knows them.
-pub fn slices(import: &ImportPlan) -> impl Iterator<Item = &Arc<Slice>> {
-    let sources = match import {
-        ImportPlan::Present { slices, .. } => Some(slices.values()),
-        ImportPlan::Absent(_) | ImportPlan::Untouched(_) => None,
-    };
+pub fn slices(part: &ClusterPlan) -> impl Iterator<Item = (Intent, &Arc<Slice>)> {
+    let of = |intent| slices_of(part, intent).map(move |slice| (intent, slice));
+    of(Intent::Export).chain(of(Intent::CrossCluster))
+}
+
+/// The slices of one intent that should be held, as far as the plan knows them.
+pub fn slices_of(part: &ClusterPlan, intent: Intent) -> impl Iterator<Item = &Arc<Slice>> {
+    let sources = sources(part, intent).map(LiteMap::values);
     sources.into_iter().flatten().flat_map(|from| match from {
         SlicesFrom::Exactly(slices, _) => &slices[..],
         SlicesFrom::KeepWhatIsThere(_) | SlicesFrom::Nothing(_) => &[],
@@ -41,31 +59,32 @@ pub fn slices(import: &ImportPlan) -> impl Iterator<Item = &Arc<Slice>> {
 }
 
 /// Whether the slices of this source stay as they are. One that does not say its source could be anybody's.
-pub fn keeps(import: &ImportPlan, source: Option<&ClusterId>) -> bool {
+pub fn keeps(part: &ClusterPlan, intent: Intent, source: Option<&ClusterId>) -> bool {
     let kept = |from: &SlicesFrom| matches!(from, SlicesFrom::KeepWhatIsThere(_));
-    match (import, source) {
-        (ImportPlan::Untouched(_), _) => true,
-        (ImportPlan::Absent(_), _) => false,
-        (ImportPlan::Present { slices, .. }, Some(source)) => slices.get(source).is_some_and(kept),
-        (ImportPlan::Present { slices, .. }, None) => slices.values().any(kept),
-    }
+    let untouched = match intent {
+        Intent::Export => matches!(part.import, ImportPlan::Untouched(_)),
+        Intent::CrossCluster => matches!(part.dispatch, DispatchPlan::Untouched(_)),
+    };
+    untouched
+        || sources(part, intent).is_some_and(|slices| match source {
+            Some(source) => slices.get(source).is_some_and(kept),
+            None => slices.values().any(kept),
+        })
 }
 
-/// The names that a slice of a source has in two plans.
+/// The names that a slice of a source has in a plan.
 pub fn names_of<'a>(
-    import: Option<&'a ImportPlan>,
+    part: Option<&'a ClusterPlan>,
     source: &'a ClusterId,
     original: &'a SliceName,
 ) -> impl Iterator<Item = SliceName> + 'a {
-    let from = match import {
-        Some(ImportPlan::Present { slices, .. }) => slices.get(source),
-        Some(ImportPlan::Absent(_) | ImportPlan::Untouched(_)) | None => None,
-    };
-    let list: &[Arc<Slice>] = match from {
-        Some(SlicesFrom::Exactly(slices, _)) => slices,
-        Some(SlicesFrom::KeepWhatIsThere(_) | SlicesFrom::Nothing(_)) | None => &[],
-    };
-    list.iter().filter(move |slice| slice.original == *original).map(|slice| slice.name.clone())
+    let of = |intent| part.and_then(|part| sources(part, intent)?.get(source));
+    let lists = [of(Intent::Export), of(Intent::CrossCluster)].into_iter().flatten();
+    let slices = lists.flat_map(|from| match from {
+        SlicesFrom::Exactly(slices, _) => &slices[..],
+        SlicesFrom::KeepWhatIsThere(_) | SlicesFrom::Nothing(_) => &[],
+    });
+    slices.filter(move |slice| slice.original == *original).map(|slice| slice.name.clone())
 }
 
 /// The derived Service.

@@ -45,11 +45,7 @@ pub(crate) fn read(export: &ServiceExport, left_out: &mut Vec<Problem>) -> Resul
         known
     });
     let locality = annotated(annotation::LOCALITY).and_then(|value| {
-        let known = match value {
-            "Anywhere" => Some(Locality::Anywhere),
-            "LocalFirst" => Some(Locality::LocalFirst),
-            _ => None,
-        };
+        let known = Locality::parse(value);
         if known.is_none() {
             unknown("annotation atoll.dev/locality", value);
         }

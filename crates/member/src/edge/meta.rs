@@ -15,6 +15,11 @@ pub(crate) fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.labels.as_ref()?.get(key).map(String::as_str)
 }
 
+/// The value of an annotation.
+pub(crate) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
 /// Whether our hub wrote it.
 pub(crate) fn is_ours(meta: &ObjectMeta, hub: &str) -> bool {
     label(meta, label::HUB) == Some(hub)

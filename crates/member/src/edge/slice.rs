@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use atoll_api::names::{label, managed_by};
+use atoll_api::names::{annotation, label, managed_by};
 use atoll_engine::facts::{EndpointFact, SliceFact};
+use atoll_engine::intent::Intent;
 use atoll_engine::names::{BadName, ClusterId, Namespace, ServiceKey, ServiceName, SliceName, Uid};
 use atoll_engine::plan::{Endpoint, Slice};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -78,23 +79,44 @@ fn own(
     edge: &Edge,
 ) -> Result<OwnSlice, Unreadable> {
     let labelled = |key| meta::label(&slice.metadata, key).and_then(|name| ServiceName::parse(name).ok());
-    let said = labelled(label::MCS_SERVICE_NAME);
+    let managed_by = meta::label(&slice.metadata, label::MANAGED_BY);
+    // Somebody may have edited the label: names of imported slices have a prefix that no other has.
+    let dispatched = managed_by == Some(managed_by::KARMADA_DISPATCH)
+        || (managed_by != Some(managed_by::ATOLL) && !name.as_str().starts_with("imported-"));
+    let intent = if dispatched { Intent::CrossCluster } else { Intent::Export };
+    let said = labelled(match intent {
+        Intent::Export => label::MCS_SERVICE_NAME,
+        Intent::CrossCluster => label::SERVICE_NAME,
+    });
     let labelled_well = said.is_some();
     // Somebody took the label off: the state machine may know whose it is; without a plan it goes by this.
     let of = ServiceKey { namespace, name: said.map_or_else(|| guess(slice, &name), Ok)? };
     let version = meta::version(&slice.metadata)?;
-    let source = meta::label(&slice.metadata, label::SOURCE_CLUSTER).and_then(|id| ClusterId::parse(id).ok());
+    let source = match intent {
+        Intent::Export => meta::label(&slice.metadata, label::SOURCE_CLUSTER),
+        Intent::CrossCluster => meta::annotation(&slice.metadata, annotation::PROVISION_CLUSTER),
+    };
+    let source = source.and_then(|id| ClusterId::parse(id).ok());
     let owner = slice.metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Service");
     let attached = Attached {
         to: labelled(label::SERVICE_NAME),
         owner: owner.and_then(|owner| Uid::parse(owner.uid.as_str()).ok()),
         headless: meta::label(&slice.metadata, label::HEADLESS).is_some(),
     };
-    let ours = labelled_well && meta::label(&slice.metadata, label::MANAGED_BY) == Some(managed_by::ATOLL);
+    let ours = labelled_well && managed_by == Some(manager(intent));
     let content = source.clone().filter(|_| ours).and_then(|source| content(slice, &name, source, edge));
-    let body =
-        content.map(|slice| SliceBody { of: of.clone(), attached: attached.clone(), slice: Arc::new(slice) });
-    Ok(OwnSlice { of, name, source, version, attached, body })
+    let whole =
+        |slice| SliceBody { of: of.clone(), intent, attached: attached.clone(), slice: Arc::new(slice) };
+    let body = content.map(whole);
+    Ok(OwnSlice { of, name, intent, source, version, attached, body })
+}
+
+/// Who manages the slices of an intent, for others to read.
+fn manager(intent: Intent) -> &'static str {
+    match intent {
+        Intent::Export => managed_by::ATOLL,
+        Intent::CrossCluster => managed_by::KARMADA_DISPATCH,
+    }
 }
 
 /// The service that a slice of ours without a label may belong to: that of its derived Service, or one of its own name, which
@@ -138,11 +160,19 @@ pub(crate) fn write(body: &SliceBody, hub: &str, onto: Option<&Version>) -> Endp
     let mut labels = attached_labels(&body.attached);
     labels.extend([
         (label::HUB.to_owned(), hub.to_owned()),
-        (label::MCS_SERVICE_NAME.to_owned(), body.of.name.to_string()),
-        (label::SOURCE_CLUSTER.to_owned(), slice.source.to_string()),
-        (label::MANAGED_BY.to_owned(), managed_by::ATOLL.to_owned()),
+        (label::MANAGED_BY.to_owned(), manager(body.intent).to_owned()),
     ]);
+    let source = slice.source.to_string();
+    let annotations = match body.intent {
+        Intent::Export => {
+            labels.insert(label::MCS_SERVICE_NAME.to_owned(), body.of.name.to_string());
+            labels.insert(label::SOURCE_CLUSTER.to_owned(), source);
+            None
+        }
+        Intent::CrossCluster => Some(BTreeMap::from([(annotation::PROVISION_CLUSTER.to_owned(), source)])),
+    };
     let mut metadata = meta::write(&body.of.namespace, slice.name.as_str(), labels, onto);
+    metadata.annotations = annotations;
     metadata.owner_references = meta::owners(owner(&body.attached), onto);
     EndpointSlice {
         metadata,

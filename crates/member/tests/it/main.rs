@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
 mod clusters;
+mod copies;
+mod dispatch;
 mod hub;
 mod stories;

@@ -16,14 +16,14 @@ use crate::hub::{self, Hub};
 
 type Outcome = anyhow::Result<()>;
 
-const NAMESPACE: &str = "shop";
+pub(crate) const NAMESPACE: &str = "shop";
 
-struct Cluster {
-    client: Client,
+pub(crate) struct Cluster {
+    pub(crate) client: Client,
 }
 
 impl Cluster {
-    async fn of(cluster: &clusters::Cluster) -> anyhow::Result<Self> {
+    pub(crate) async fn of(cluster: &clusters::Cluster) -> anyhow::Result<Self> {
         let client = cluster.client();
         let namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}}))?;
         match Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await {
@@ -34,14 +34,14 @@ impl Cluster {
         Ok(Self { client })
     }
 
-    fn api<K>(&self) -> Api<K>
+    pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    async fn create<K>(&self, object: Value) -> anyhow::Result<K>
+    pub(crate) async fn create<K>(&self, object: Value) -> anyhow::Result<K>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
         K: serde::Serialize + serde::de::DeserializeOwned + Clone + std::fmt::Debug,
@@ -49,7 +49,7 @@ impl Cluster {
         Ok(self.api::<K>().create(&PostParams::default(), &serde_json::from_value(object)?).await?)
     }
 
-    async fn serve(&self, name: &str, address: &str) -> Outcome {
+    pub(crate) async fn serve(&self, name: &str, address: &str) -> Outcome {
         self.create::<Service>(json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
             "spec": {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}]},
@@ -76,7 +76,7 @@ impl Cluster {
         list.map(|list| list.items).map_err(|error| error.to_string())
     }
 
-    async fn addresses(&self, name: &str, want: &[&str]) -> Outcome {
+    pub(crate) async fn addresses(&self, name: &str, want: &[&str]) -> Outcome {
         let what = format!("{name} has the addresses {want:?}");
         until(&what, async || {
             let mut found: Vec<String> = Vec::new();
@@ -115,7 +115,7 @@ impl Cluster {
     }
 }
 
-fn slice(name: &str, address: &str) -> Value {
+pub(crate) fn slice(name: &str, address: &str) -> Value {
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {"name": format!("{name}-1"), "labels": {"kubernetes.io/service-name": name}},
@@ -124,7 +124,7 @@ fn slice(name: &str, address: &str) -> Value {
     })
 }
 
-async fn two(lab: &Clusters) -> anyhow::Result<(Cluster, Cluster, Hub)> {
+pub(crate) async fn two(lab: &Clusters) -> anyhow::Result<(Cluster, Cluster, Hub)> {
     let (a, b) = (Cluster::of(lab.member(1)).await?, Cluster::of(lab.member(2)).await?);
     Ok((a, b, Hub::start(lab).await?))
 }
@@ -172,7 +172,7 @@ async fn an_export_appears_elsewhere_and_goes_with_its_export() -> Outcome {
 }
 
 /// The writes that a recorder saw in the namespace, but for those of the test itself.
-fn writes(recorder: &Recorder) -> Vec<String> {
+pub(crate) fn writes(recorder: &Recorder) -> Vec<String> {
     let mut all = recorder.requests();
     all.retain(|noted| noted.namespace == NAMESPACE && !["get", "list", "watch"].contains(&noted.verb));
     all.iter().map(|noted| format!("{} {} {}", noted.verb, noted.resource, noted.name)).collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use atoll_api::names::{condition, label};
 use atoll_api::types::Cluster;
-use atoll_hub::join::{Place, Request};
+use atoll_hub::join::{Place, Propagation, Request};
 use atoll_hub::networks::{Networks, Range, Ranges};
 use atoll_hub::options::NAMESPACE;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -141,6 +141,8 @@ impl Clusters {
             allow_overlap: false,
             api_endpoint: None,
             place: Place { zones: vec![member.name().to_owned()], ..Place::default() },
+            // These clusters are for trying things out: policies may bring whatever there is.
+            propagation: Propagation::Everything,
         };
         let config = atoll_hub::connect::config(Some(member.kubeconfig()), None).await?;
         let joining = atoll_hub::join::join(self.hub_client(), config, &request, std::future::pending());

@@ -181,7 +181,7 @@ impl Cluster {
     /// Plans the service and assigns it.
     pub(super) fn assign(&mut self) {
         let Outcome { plan, touched, .. } = self.engine.plan(&web(), self.now.wall);
-        self.step(Event::Assigned(Assignment { plan, touched }));
+        self.step(Event::Assigned(Assignment { plan, touched, answer: None }));
     }
 
     pub(super) fn step(&mut self, event: Event) {
@@ -337,7 +337,15 @@ impl Cluster {
                 let body = SliceBody { attached: attached.clone(), ..body };
                 let (of, name) = (body.of.clone(), body.slice.name.clone());
                 let source = Some(body.slice.source.clone());
-                Seen::OwnSlice(OwnSlice { of, name, source, version, attached, body: Some(body) })
+                Seen::OwnSlice(OwnSlice {
+                    of,
+                    name,
+                    intent: body.intent,
+                    source,
+                    version,
+                    attached,
+                    body: Some(body),
+                })
             }
             Request::Property(name, value, _) => Seen::Property(crate::core::event::SeenProperty {
                 name,

@@ -1,0 +1,458 @@
+//! Templates + policies + clusters → which cluster holds which copy, and why not the others.
+//!
+//! ```text
+//!   choose        which policy has a template: priority, closeness, name; who takes it from whom
+//!   select        which clusters: affinity, taints, readiness, spread
+//!   divide        how many replicas in each
+//!   dependencies  what goes along
+//!   prune         what of a template travels
+//!   overrides     how a copy differs in one cluster
+//!   aggregate     what the copies say, together
+//! ```
+//!
+//! Start at [`Placer`]: changes in, the outcomes of what they concern out. What was decided is remembered ([`Decision`]; the hub keeps
+//! it in a binding): a template keeps its clusters when its policy goes, and those that have it are preferred where there is a choice.
+
+pub mod affinity;
+pub mod aggregate;
+pub mod choose;
+pub mod dependencies;
+pub mod divide;
+pub mod object;
+pub mod overrides;
+pub mod policy;
+pub mod prune;
+pub mod select;
+pub mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::names::ClusterId;
+use affinity::ClusterFact;
+use object::{Kind, ObjectKey};
+use overrides::{OverrideError, OverrideSpec};
+use policy::{ConflictResolution, Placement, PolicyId, PropagationSpec, Suspension};
+use select::{Clusters, Nowhere, select};
+
+/// What was decided of a template: the hub keeps it in its binding.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// The policy that has it; none if that is gone.
+    pub policy: Option<PolicyId>,
+    /// Where it goes, as the policy says.
+    pub placement: Placement,
+    /// The same, as it was written.
+    pub written: Arc<Value>,
+    /// The clusters, with their replicas where its kind has any.
+    pub clusters: BTreeMap<ClusterId, Option<i64>>,
+    /// Which of several groups of clusters it is.
+    pub affinity: Option<String>,
+    /// Whether what it needs goes along.
+    pub propagate_deps: bool,
+    /// What happens to an object that a member has already.
+    pub conflict: ConflictResolution,
+    /// What is held up.
+    pub suspension: Suspension,
+    /// Whether copies stay when it goes.
+    pub preserve: bool,
+}
+
+/// A policy, and its placement as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// What it says.
+    pub spec: PropagationSpec,
+    /// `spec.placement`, as it was written.
+    pub written: Arc<Value>,
+}
+
+/// Something that changed.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A member.
+    Cluster(ClusterId, Option<ClusterFact>),
+    /// A policy.
+    Policy(PolicyId, Option<Box<Policy>>),
+    /// An override policy.
+    Override(PolicyId, Option<Box<OverrideSpec>>),
+    /// A template.
+    Template(ObjectKey, Option<Arc<Value>>),
+    /// What was decided in a former life.
+    Recalled(ObjectKey, Box<Decision>),
+    /// Whom a template went along with in a former life: until these have been planned, it still does.
+    RecalledAlong(ObjectKey, BTreeSet<ObjectKey>),
+}
+
+/// What becomes of a template.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Nobody wants it anywhere: no copy is to be left.
+    Nowhere {
+        /// Copies stay where they are, and are nobody's.
+        preserve: bool,
+    },
+    /// It goes to clusters, or would if any fitted.
+    Placed(Box<Placed>),
+}
+
+/// A template that somebody wants somewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// What was decided; none for what only goes along with others.
+    pub decision: Option<Decision>,
+    /// Whom it goes along with.
+    pub required_by: BTreeSet<ObjectKey>,
+    /// Why no cluster was chosen.
+    pub nowhere: Option<Nowhere>,
+    /// Clusters that the policy names and that are no members.
+    pub unknown: BTreeSet<String>,
+    /// What each cluster gets.
+    pub copies: BTreeMap<ClusterId, Copy>,
+}
+
+/// What one cluster gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copy {
+    /// The object, or why it can't be made.
+    pub object: Result<Arc<Value>, OverrideError>,
+    /// What happens to one that is there already.
+    pub conflict: ConflictResolution,
+    /// Nothing is to be written at present.
+    pub suspended: bool,
+    /// It is made by other means; see what it has become, and write nothing.
+    pub observed: bool,
+}
+
+/// Remembers everything that placement depends on, and what was decided.
+#[derive(Debug, Default)]
+pub struct Placer {
+    clusters: Clusters,
+    policies: BTreeMap<PolicyId, PropagationSpec>,
+    written: BTreeMap<PolicyId, Arc<Value>>,
+    overrides: BTreeMap<PolicyId, OverrideSpec>,
+    templates: BTreeMap<ObjectKey, Arc<Value>>,
+    decided: BTreeMap<ObjectKey, Decision>,
+    /// What goes along with whom.
+    needs: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    needed_by: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    dirty: BTreeSet<ObjectKey>,
+    /// Kinds whose templates have to be known, and those of them that nobody has been told of.
+    kinds: BTreeSet<Kind>,
+    fresh: Vec<Kind>,
+}
+
+impl Placer {
+    /// Takes in a change, and notes what it concerns.
+    pub fn apply(&mut self, change: Change) {
+        match change {
+            Change::Cluster(id, fact) => {
+                let before = match &fact {
+                    Some(fact) => self.clusters.insert(id, fact.clone()),
+                    None => self.clusters.remove(&id),
+                };
+                if before != fact {
+                    self.dirty.extend(self.decided.keys().cloned());
+                    self.dirty.extend(self.needed_by.keys().cloned());
+                    self.concerns(|_, _| true);
+                }
+            }
+            Change::Policy(id, policy) => {
+                let (spec, written) = policy.map(|policy| (policy.spec, policy.written)).unzip();
+                spec.iter()
+                    .flat_map(|spec: &PropagationSpec| &spec.resource_selectors)
+                    .for_each(|one| self.knows(&one.kind));
+                let before = replace(&mut self.policies, &id, spec.clone());
+                replace(&mut self.written, &id, written);
+                if before == spec {
+                    return;
+                }
+                let speaks = |spec: &Option<PropagationSpec>, key: &ObjectKey, template: &Value| {
+                    spec.as_ref()
+                        .is_some_and(|spec| choose::meant(&spec.resource_selectors, key, template).is_some())
+                };
+                self.concerns(|key, template| speaks(&before, key, template) || speaks(&spec, key, template));
+                let its = self.decided.iter().filter(|(_, decided)| decided.policy.as_ref() == Some(&id));
+                self.dirty.extend(its.map(|(key, _)| key.clone()));
+            }
+            Change::Override(id, spec) => {
+                let spec = spec.map(|spec| *spec);
+                let before = replace(&mut self.overrides, &id, spec.clone());
+                if before != spec {
+                    // What is decided or goes along is written somewhere; the rest does not mind.
+                    self.dirty.extend(self.decided.keys().cloned());
+                    self.dirty.extend(self.needed_by.keys().cloned());
+                }
+            }
+            Change::Template(key, template) => {
+                let template = template.filter(|template| travels(&key, template));
+                let before = replace(&mut self.templates, &key, template.clone());
+                if before != template || (template.is_none() && self.decided.contains_key(&key)) {
+                    self.dirty.insert(key);
+                }
+            }
+            Change::Recalled(key, decision) => {
+                self.knows(&key.kind);
+                self.decided.insert(key.clone(), *decision);
+                self.dirty.insert(key);
+            }
+            Change::RecalledAlong(key, parents) => {
+                self.knows(&key.kind);
+                for parent in &parents {
+                    self.needs.entry(parent.clone()).or_default().insert(key.clone());
+                }
+                self.needed_by.entry(key.clone()).or_default().extend(parents);
+                self.dirty.insert(key);
+            }
+        }
+    }
+
+    fn concerns(&mut self, whom: impl Fn(&ObjectKey, &Value) -> bool) {
+        let found = self.templates.iter().filter(|(key, template)| whom(key, template));
+        self.dirty.extend(found.map(|(key, _)| key.clone()));
+    }
+
+    /// Kinds whose templates have to be known from now on.
+    pub fn new_kinds(&mut self) -> Vec<Kind> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    fn knows(&mut self, kind: &Kind) {
+        if !self.kinds.contains(kind) {
+            self.kinds.insert(kind.clone());
+            self.fresh.push(kind.clone());
+        }
+    }
+
+    /// A template, if it is there.
+    pub fn template(&self, key: &ObjectKey) -> Option<&Arc<Value>> {
+        self.templates.get(key)
+    }
+
+    /// Plans a template anew, although nothing is known to have changed.
+    pub fn look_again(&mut self, key: &ObjectKey) {
+        self.knows(&key.kind);
+        self.dirty.insert(key.clone());
+    }
+
+    /// Whether anything waits to be planned.
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Plans the next of what changed.
+    pub fn plan_next(&mut self) -> Option<(ObjectKey, Outcome)> {
+        self.plan_next_of(|_| true)
+    }
+
+    /// Plans the next of what changed, among kinds whose templates are all known: one that is not known yet is not gone.
+    pub fn plan_next_of(&mut self, known: impl Fn(&Kind) -> bool) -> Option<(ObjectKey, Outcome)> {
+        let key = self.dirty.iter().find(|key| known(&key.kind)).cloned()?;
+        self.dirty.remove(&key);
+        let outcome = self.plan(&key);
+        Some((key, outcome))
+    }
+
+    /// Policies that speak of no template at all.
+    pub fn idle_policies(&self) -> BTreeSet<PolicyId> {
+        let speaks = |id: &PolicyId, spec: &PropagationSpec| {
+            self.templates.iter().any(|(key, template)| {
+                id.namespace.as_ref().is_none_or(|own| *own == key.namespace)
+                    && choose::meant(&spec.resource_selectors, key, template).is_some()
+            })
+        };
+        self.policies.iter().filter(|(id, spec)| !speaks(id, spec)).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Plans a template. Twice the same, if nothing changed in between.
+    pub fn plan(&mut self, key: &ObjectKey) -> Outcome {
+        let Some(template) = self.templates.get(key).cloned() else {
+            let decided = self.decided.remove(key);
+            self.goes_along(key, BTreeSet::new());
+            return Outcome::Nowhere { preserve: decided.is_some_and(|decided| decided.preserve) };
+        };
+        let (decision, nowhere) = match self.decide(key, &template) {
+            Some((decision, nowhere)) => (Some(decision), nowhere),
+            None => (None, None),
+        };
+        let needs = match &decision {
+            Some(decision) if decision.propagate_deps => dependencies::dependencies(&template),
+            Some(_) | None => BTreeSet::new(),
+        };
+        let changed = self.decided.get(key) != decision.as_ref();
+        match &decision {
+            Some(decision) => drop(self.decided.insert(key.clone(), decision.clone())),
+            None => drop(self.decided.remove(key)),
+        }
+        if changed {
+            self.dirty.extend(self.needs.get(key).into_iter().flatten().cloned());
+        }
+        self.goes_along(key, needs);
+        let required_by = self.needed_by.get(key).cloned().unwrap_or_default();
+        if decision.is_none() && required_by.is_empty() {
+            return Outcome::Nowhere { preserve: false };
+        }
+        Outcome::Placed(Box::new(self.placed(key, &template, decision, required_by, nowhere)))
+    }
+
+    /// Which policy has it, and where it goes.
+    fn decide(&self, key: &ObjectKey, template: &Value) -> Option<(Decision, Option<Nowhere>)> {
+        let before = self.decided.get(key);
+        let owner = before.and_then(|before| before.policy.as_ref());
+        let mut decision = match choose::choose(&self.policies, key, template, owner) {
+            Some((id, spec)) => Decision {
+                policy: Some(id.clone()),
+                placement: spec.placement.clone(),
+                written: self.written.get(id).cloned().unwrap_or_default(),
+                propagate_deps: spec.propagate_deps,
+                conflict: spec.conflict_resolution,
+                suspension: spec.suspension.clone(),
+                preserve: spec.preserve_resources_on_deletion,
+                ..Decision::default()
+            },
+            // Its policy is gone: it stays where it is, by what that policy said.
+            None => Decision { policy: None, ..before?.clone() },
+        };
+        let there: BTreeSet<ClusterId> =
+            before.into_iter().flat_map(|before| before.clusters.keys()).cloned().collect();
+        let selected = match select(&decision.placement, &self.clusters, &there) {
+            Ok(selected) => selected,
+            Err(nowhere) => {
+                (decision.clusters, decision.affinity) = (BTreeMap::new(), None);
+                return Some((decision, Some(nowhere)));
+            }
+        };
+        decision.affinity = selected.affinity;
+        decision.clusters = match object::replicas(template) {
+            None => selected.clusters.into_iter().map(|id| (id, None)).collect(),
+            Some(replicas) => {
+                let chosen = self.clusters.iter().filter(|(id, _)| selected.clusters.contains(*id));
+                let chosen = chosen.map(|(id, fact)| (id.clone(), fact)).collect();
+                let had = before.into_iter().flat_map(|before| &before.clusters);
+                let had = had.map(|(id, replicas)| (id.clone(), replicas.unwrap_or(0))).collect();
+                let scheduling = decision.placement.replica_scheduling.as_ref();
+                let divided = divide::divide(scheduling, replicas, &chosen, &had);
+                divided.into_iter().map(|(id, replicas)| (id, Some(replicas))).collect()
+            }
+        };
+        Some((decision, None))
+    }
+
+    /// Notes what goes along with a template.
+    fn goes_along(&mut self, key: &ObjectKey, needs: BTreeSet<ObjectKey>) {
+        let before = replace(&mut self.needs, key, Some(needs.clone()).filter(|needs| !needs.is_empty()));
+        let before = before.unwrap_or_default();
+        for gone in before.difference(&needs) {
+            if let Some(parents) = self.needed_by.get_mut(gone) {
+                parents.remove(key);
+                if parents.is_empty() {
+                    self.needed_by.remove(gone);
+                }
+            }
+            self.dirty.insert(gone.clone());
+        }
+        for new in needs.difference(&before) {
+            self.knows(&new.kind);
+            self.needed_by.entry(new.clone()).or_default().insert(key.clone());
+            self.dirty.insert(new.clone());
+        }
+    }
+
+    fn placed(
+        &self,
+        key: &ObjectKey,
+        template: &Value,
+        decision: Option<Decision>,
+        required_by: BTreeSet<ObjectKey>,
+        nowhere: Option<Nowhere>,
+    ) -> Placed {
+        let own = decision.iter().flat_map(|decision| decision.clusters.clone());
+        let parents = required_by.iter().filter_map(|parent| self.decided.get(parent));
+        let mut clusters: BTreeMap<ClusterId, Option<i64>> =
+            parents.clone().flat_map(|parent| parent.clusters.keys()).map(|id| (id.clone(), None)).collect();
+        clusters.extend(own);
+        let speaks = decision.as_ref().or_else(|| parents.clone().next());
+        let conflict = speaks.map(|decision| decision.conflict).unwrap_or_default();
+        let pruned = prune::prune(template);
+        let observed = is_made_by_members(key);
+        let copies = clusters
+            .into_iter()
+            .filter_map(|(id, replicas)| {
+                let cluster = self.clusters.get(&id)?;
+                let mut object = pruned.clone();
+                if let Some(replicas) = replicas {
+                    set_replicas(&mut object, template, replicas);
+                }
+                let object = overrides::apply(&self.overrides, key, object, &id, cluster).map(Arc::new);
+                let suspended = speaks.is_some_and(|decision| decision.suspension.holds_up(id.as_str()));
+                Some((id, Copy { object, conflict, suspended, observed }))
+            })
+            .collect();
+        let unknown = decision.as_ref().map(|decision| self.unknown(&decision.placement)).unwrap_or_default();
+        Placed { decision, required_by, nowhere, unknown, copies }
+    }
+
+    /// Clusters that are named and are no members.
+    fn unknown(&self, placement: &Placement) -> BTreeSet<String> {
+        let groups = placement.cluster_affinities.iter().map(|group| &group.affinity);
+        let named =
+            placement.cluster_affinity.iter().chain(groups).flat_map(|affinity| &affinity.cluster_names);
+        named.filter(|name| !self.clusters.contains_key(name.as_str())).cloned().collect()
+    }
+}
+
+/// Puts a cluster's replicas into its copy; a Job's completions are divided in the same proportion.
+fn set_replicas(object: &mut Value, template: &Value, replicas: i64) {
+    let Some(at) = object::replicas_at(template) else { return };
+    let all = object::replicas(template).unwrap_or(1);
+    if all == replicas {
+        return;
+    }
+    let completions = template.pointer("/spec/completions").and_then(Value::as_i64);
+    if let (Some(completions), true, Some(spec)) = (completions, all > 0, object.get_mut("spec")) {
+        // Rounded up: together the clusters do at least what was asked for.
+        spec["completions"] = ((completions * replicas + all - 1) / all).into();
+    }
+    if let Some((parent, field)) = at.rsplit_once('/')
+        && let Some(spec) = object.pointer_mut(parent)
+    {
+        spec[field] = replicas.into();
+    }
+}
+
+/// Whether members have it without us: what services bring, and the CRDs that a join installs, which are never taken away.
+fn is_made_by_members(key: &ObjectKey) -> bool {
+    let installed = [
+        "clusterproperties.about.k8s.io",
+        "serviceexports.multicluster.x-k8s.io",
+        "serviceimports.multicluster.x-k8s.io",
+    ];
+    key.kind.is("multicluster.x-k8s.io", "ServiceImport")
+        || (key.kind.is("apiextensions.k8s.io", "CustomResourceDefinition")
+            && installed.contains(&key.name.as_str()))
+}
+
+/// Whether a template may leave the hub at all: what a control plane keeps for itself does not.
+fn travels(key: &ObjectKey, template: &Value) -> bool {
+    let reserved = ["kube-", "karmada-es-"].iter().any(|prefix| key.namespace.starts_with(prefix))
+        || ["karmada-system", "karmada-cluster", "atoll-system"].contains(&key.namespace.as_str());
+    let own = ["policy.karmada.io", "work.karmada.io", "cluster.karmada.io"].contains(&key.kind.group());
+    let made = match (key.kind.group(), key.kind.kind.as_str()) {
+        ("", "ConfigMap") => key.name == "kube-root-ca.crt",
+        ("", "ServiceAccount") => key.name == "default",
+        ("", "Service") => key.namespace == "default" && key.name == "kubernetes",
+        ("", "Secret") => template["type"] == "kubernetes.io/service-account-token",
+        ("", "Event") | ("events.k8s.io", "Event") | ("coordination.k8s.io", "Lease") => true,
+        _ => false,
+    };
+    !(reserved || own || made)
+}
+
+fn replace<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, key: &K, value: Option<V>) -> Option<V> {
+    match value {
+        Some(value) => map.insert(key.clone(), value),
+        None => map.remove(key),
+    }
+}

@@ -1,0 +1,42 @@
+//! The one place that makes prose of placement's reasons.
+
+use super::affinity::Unfit;
+use super::select::Nowhere;
+
+impl Nowhere {
+    /// One word for programs.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NoMembers | Self::NoneFits(_) => "NoClusterFit",
+            Self::TooFew { .. } | Self::TwoFields => "Unschedulable",
+        }
+    }
+
+    /// A sentence for people.
+    pub fn text(&self) -> String {
+        match self {
+            Self::NoMembers => "there is no member cluster".to_owned(),
+            Self::NoneFits(unfit) => {
+                let each: Vec<_> = unfit.iter().map(|(id, why)| format!("{id} {}", why.text())).collect();
+                format!("0/{} clusters fit: {}", unfit.len(), each.join(", "))
+            }
+            Self::TooFew { field, wanted, found } => {
+                format!("the spread by {field} wants at least {wanted}, and there are {found}")
+            }
+            Self::TwoFields => "spreadConstraints name more than one field beside cluster".to_owned(),
+        }
+    }
+}
+
+impl Unfit {
+    /// The end of a sentence that begins with the cluster.
+    pub fn text(&self) -> String {
+        match self {
+            Self::NotNamed => "is not named".to_owned(),
+            Self::Excluded => "is excluded".to_owned(),
+            Self::Labels => "has other labels".to_owned(),
+            Self::Place(field) => format!("has another {field}"),
+            Self::Tainted { key, effect } => format!("has the taint {key}:{effect}, which is not tolerated"),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What is shown on a `MultiClusterService`: conditions that are True only when members hold what they should, and who does not.
+
+use std::collections::BTreeMap;
+
+use atoll_api::names::{condition::multi_cluster_service as types, reason::multi_cluster_service as reasons};
+use atoll_engine::names::ClusterId;
+use atoll_engine::plan::StaleMark;
+use atoll_engine::reason::{CrossNote, text};
+use atoll_engine::time::Time;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::edge::Asked;
+use super::view::{Contact, Member, Part, View};
+use crate::policies::Copied;
+
+/// What is shown, but for the times of conditions.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shown {
+    pub(super) applied: Verdict,
+    pub(super) dispatched: Verdict,
+    /// Providers and consumers that are no members.
+    pub(super) strangers: Vec<String>,
+    /// `status.clusters` and the counts.
+    pub(super) clusters: Value,
+}
+
+/// Whether something is so.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) is: Is,
+    pub(super) message: String,
+}
+
+/// How a condition is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Is {
+    /// It is so.
+    So,
+    /// It is under way: not so, and no reason to warn anybody.
+    UnderWay,
+    /// It is not so, and somebody has to do something, or to wait for it.
+    NotSo,
+}
+
+const APPLIED: &str = "Service is propagated to target clusters.";
+const DISPATCHED: &str = "EndpointSlice are dispatched successfully";
+
+/// Puts together what is known.
+pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied) -> Shown {
+    let Some(crossing) = &view.crossing else {
+        let wait = |what: &str| Verdict { is: Is::UnderWay, message: what.to_owned() };
+        return Shown {
+            applied: wait("not planned yet"),
+            dispatched: wait("not planned yet"),
+            strangers: Vec::new(),
+            clusters: json!({}),
+        };
+    };
+    let strangers: Vec<String> = crossing
+        .notes
+        .iter()
+        .filter_map(|note| match note {
+            CrossNote::NotAMember { cluster } => Some(cluster.to_string()),
+            _ => None,
+        })
+        .collect();
+    let mut lacks = Lacks::default();
+    let mut said: BTreeMap<&ClusterId, String> = BTreeMap::new();
+    for note in &crossing.notes {
+        let words = text::cross_note(note);
+        match note {
+            // Where the Service itself is missing, the other condition says so.
+            CrossNote::NoService { .. } => {}
+            CrossNote::NotAMember { .. }
+            | CrossNote::KubernetesApi
+            | CrossNote::ExternalName { .. }
+            | CrossNote::NoSuchPort { .. }
+            | CrossNote::NoNamespace { .. } => lacks.hard.push(words.clone()),
+        }
+        match note {
+            CrossNote::NoService { cluster }
+            | CrossNote::ExternalName { cluster }
+            | CrossNote::NoSuchPort { cluster, .. }
+            | CrossNote::NoNamespace { cluster } => drop(said.insert(cluster, words)),
+            CrossNote::NotAMember { .. } | CrossNote::KubernetesApi => {}
+        }
+    }
+    for id in &crossing.providers {
+        if let Some(member) = view.members.get(id).filter(|member| !member.known) {
+            match member.contact {
+                // Whether it is kept is said as stale.
+                Contact::Lost(_) => {}
+                Contact::Silent => lacks.hard.push(format!("{id} does not answer")),
+                Contact::Unheard | Contact::Fine => {
+                    lacks.soft.push(format!("the endpoints of {id} are not known yet"));
+                }
+            }
+        }
+    }
+    for id in &crossing.consumers {
+        if let Some(member) = view.members.get(id) {
+            consumer(id, member, &mut lacks);
+        }
+    }
+    let mut remarks = asked.remarks.clone();
+    let stale: Vec<String> = crossing
+        .stale
+        .iter()
+        .filter_map(|(id, mark)| match mark {
+            StaleMark::Since(at) => Some(format!("endpoints of {id} are kept, stale since {}", time(*at))),
+            StaleMark::AsItWas => None,
+        })
+        .collect();
+    remarks.extend(stale);
+    let dispatched = lacks.verdict(DISPATCHED, &remarks);
+    let applied = applied(name, view, copied, &strangers);
+    Shown { applied, dispatched, strangers, clusters: clusters(view, &said) }
+}
+
+#[derive(Default)]
+struct Lacks {
+    hard: Vec<String>,
+    soft: Vec<String>,
+}
+
+impl Lacks {
+    fn verdict(self, fine: &str, remarks: &[String]) -> Verdict {
+        let is = match (self.hard.is_empty(), self.soft.is_empty()) {
+            (false, _) => Is::NotSo,
+            (true, false) => Is::UnderWay,
+            (true, true) => Is::So,
+        };
+        let mut parts = self.hard;
+        parts.extend(self.soft);
+        if parts.is_empty() {
+            parts.push(fine.to_owned());
+        }
+        parts.extend(remarks.iter().cloned());
+        Verdict { is, message: parts.join("; ") }
+    }
+}
+
+fn consumer(id: &ClusterId, member: &Member, lacks: &mut Lacks) {
+    match (member.contact, member.part, &member.said) {
+        (Contact::Lost(since), ..) => {
+            lacks.hard.push(format!("{id} can't be reached since {}", time(since)));
+        }
+        (Contact::Silent, ..) => lacks.hard.push(format!("{id} does not answer")),
+        (Contact::Unheard, ..) => lacks.soft.push(format!("{id} has not been heard yet")),
+        (Contact::Fine, Part::Nothing, _) => {} // a note says why
+        (Contact::Fine, Part::Untouched, _) => lacks.hard.push(format!("the namespace is going in {id}")),
+        (Contact::Fine, Part::Slices, None) => lacks.soft.push(format!("{id} has not answered yet")),
+        (Contact::Fine, Part::Slices, Some(said)) => {
+            lacks.hard.extend(said.problems.iter().map(|problem| format!("{id}: {problem}")));
+            if said.pending {
+                lacks.soft.push(format!("{id} does not hold all of it yet"));
+            }
+        }
+    }
+}
+
+fn applied(name: &str, view: &View, copied: &Copied, strangers: &[String]) -> Verdict {
+    let mut lacks = Lacks::default();
+    let Some(crossing) = &view.crossing else { return lacks.verdict(APPLIED, &[]) };
+    lacks.hard.extend(strangers.iter().map(|name| format!("cluster \"{name}\" is not a member")));
+    match copied {
+        Copied::Unknown => lacks.soft.push("not known yet".to_owned()),
+        Copied::NoTemplate => lacks.hard.push(format!("there is no Service {name} in the hub")),
+        Copied::Each(each) => {
+            for id in crossing.providers.union(&crossing.consumers) {
+                match each.get(id) {
+                    Some(Ok(())) => {}
+                    Some(Err(why)) => lacks.hard.push(format!("{id}: {why}")),
+                    None => lacks.soft.push(format!("{id} does not have it yet")),
+                }
+            }
+        }
+    }
+    lacks.verdict(APPLIED, &[])
+}
+
+fn clusters(view: &View, said: &BTreeMap<&ClusterId, String>) -> Value {
+    let Some(crossing) = &view.crossing else { return json!({}) };
+    let mut total = 0;
+    let mut each = Vec::new();
+    for id in crossing.providers.union(&crossing.consumers) {
+        let Some(member) = view.members.get(id) else { continue };
+        let (provides, consumes) = (crossing.providers.contains(id), crossing.consumers.contains(id));
+        let role = match (provides, consumes) {
+            (true, true) => "Both",
+            (true, false) => "Provider",
+            (false, _) => "Consumer",
+        };
+        let mut one = json!({ "name": id.as_str(), "role": role });
+        if provides && member.known {
+            total += member.endpoints;
+            one["endpoints"] = member.endpoints.into();
+        }
+        if let Some(said) = member.said.as_ref().filter(|_| consumes) {
+            one["slices"] = said.slices.into();
+        }
+        if let Some(StaleMark::Since(at)) = crossing.stale.get(id) {
+            one["staleSince"] = time(*at).into();
+        }
+        let problem = member.said.as_ref().and_then(|said| said.problems.first());
+        if let Some(message) = problem.or_else(|| said.get(id)) {
+            one["message"] = message.as_str().into();
+        }
+        each.push(one);
+    }
+    json!({
+        "providers": crossing.providers.len(),
+        "consumers": crossing.consumers.len(),
+        "endpoints": total,
+        "clusters": each,
+    })
+}
+
+impl Shown {
+    /// The status as it is written; conditions keep their times while they stay.
+    pub(super) fn status(&self, before: &Value, generation: i64, now: &str) -> Value {
+        let one = |kind: &str, verdict: &Verdict, good: &str, bad: &str| {
+            let is = verdict.is == Is::So;
+            let status = if is { "True" } else { "False" };
+            let old = before["conditions"].as_array().into_iter().flatten();
+            let old = old.into_iter().find(|old| old["type"] == kind && old["status"] == status);
+            let since = old.map_or_else(|| now.into(), |old| old["lastTransitionTime"].clone());
+            let message: String = verdict.message.chars().take(4000).collect();
+            json!({
+                "type": kind, "status": status, "reason": if is { good } else { bad }, "message": message,
+                "observedGeneration": generation, "lastTransitionTime": since,
+            })
+        };
+        let mut status = self.clusters.clone();
+        status["conditions"] = json!([
+            one(
+                types::SERVICE_APPLIED,
+                &self.applied,
+                reasons::SERVICE_APPLIED_SUCCEED,
+                reasons::SERVICE_APPLIED_FAILED
+            ),
+            one(types::DISPATCHED, &self.dispatched, reasons::DISPATCHED_SUCCEED, reasons::DISPATCHED_FAILED),
+        ]);
+        status
+    }
+}
+
+/// A time as Kubernetes writes it, to the second.
+pub(super) fn time(at: Time) -> String {
+    Timestamp::from_second(at.0.div_euclid(1000)).unwrap_or_default().to_string()
+}

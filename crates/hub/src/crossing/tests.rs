@@ -1,0 +1,1 @@
+//! MultiClusterServices in a whole hub.

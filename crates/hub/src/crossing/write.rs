@@ -1,0 +1,155 @@
+//! Writes about `MultiClusterServices` into the hub's API: per object and part one at a time, the latest wins.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use atoll_api::names::kind::networking;
+use atoll_api::names::label;
+use atoll_api::types::MultiClusterService;
+use atoll_engine::names::ServiceKey;
+use atoll_member::Permit;
+use k8s_openapi::api::core::v1::Event as KubeEvent;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::board::Command;
+use crate::connect::{code, why};
+
+/// Requests under way.
+const IN_FLIGHT: usize = 16;
+const PAUSE: Duration = Duration::from_millis(500);
+/// Whose fields in the status these are: a load balancer's are another's.
+const MANAGER: &str = "atoll-crossing";
+
+/// What a write is about: two of the same replace each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Itself(ServiceKey),
+    Status(ServiceKey),
+    Told(ServiceKey, &'static str),
+}
+
+fn place(command: &Command) -> Place {
+    match command {
+        Command::Hold { key, .. } | Command::Release { key, .. } => Place::Itself(key.clone()),
+        Command::Status { key, .. } => Place::Status(key.clone()),
+        Command::Tell { key, reason, .. } => Place::Told(key.clone(), reason),
+    }
+}
+
+/// Carries out writes until nobody sends any.
+pub(super) async fn write_all(client: Client, permit: Permit, mut wanted: UnboundedReceiver<Command>) {
+    let (done, mut ended) = unbounded_channel::<(Place, Option<Command>)>();
+    let mut waiting: BTreeMap<Place, Command> = BTreeMap::new();
+    let mut flying: BTreeSet<Place> = BTreeSet::new();
+    loop {
+        tokio::select! {
+            next = wanted.recv() => match next {
+                Some(command) => drop(waiting.insert(place(&command), command)),
+                None => return,
+            },
+            Some((place, failed)) = ended.recv() => {
+                flying.remove(&place);
+                if let Some(command) = failed {
+                    waiting.entry(place).or_insert(command);
+                }
+            }
+        }
+        while flying.len() < IN_FLIGHT {
+            let Some(place) = waiting.keys().find(|place| !flying.contains(*place)).cloned() else { break };
+            let Some(command) = waiting.remove(&place) else { break };
+            flying.insert(place.clone());
+            let (client, permit, done) = (client.clone(), permit.clone(), done.clone());
+            tokio::spawn(async move {
+                let again = !permit.holds() || !carried_out(&client, &command).await;
+                if again {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                let _ = done.send((place, again.then_some(command)));
+            });
+        }
+    }
+}
+
+/// Whether there is nothing more to do about it.
+async fn carried_out(client: &Client, command: &Command) -> bool {
+    match send(client, command).await {
+        Ok(()) => true,
+        // It is gone, or another state of it is there by now, of which the watch will tell.
+        Err(error) if matches!(code(&error), Some(404 | 409)) => true,
+        Err(error) if matches!(code(&error), Some(400 | 422)) => {
+            tracing::warn!(?command, why = why(&error), "the hub's API does not take it");
+            true
+        }
+        Err(error) => {
+            tracing::debug!(why = why(&error), "cannot write about a MultiClusterService yet");
+            false
+        }
+    }
+}
+
+async fn send(client: &Client, command: &Command) -> Result<(), kube::Error> {
+    let api =
+        |key: &ServiceKey| Api::<MultiClusterService>::namespaced(client.clone(), key.namespace.as_str());
+    let plain = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    match command {
+        Command::Hold { key, uid, revision, finalizers, id } => {
+            let mut meta = json!({ "uid": uid, "resourceVersion": revision, "finalizers": finalizers });
+            if let Some(id) = id {
+                meta["labels"][label::MCS_PERMANENT_ID] = id.as_str().into();
+            }
+            let patch = Patch::Merge(json!({ "metadata": meta }));
+            api(key).patch(key.name.as_str(), &plain, &patch).await.map(drop)
+        }
+        Command::Release { key, uid, revision, finalizers } => {
+            let meta = json!({ "uid": uid, "resourceVersion": revision, "finalizers": finalizers });
+            let patch = Patch::Merge(json!({ "metadata": meta }));
+            api(key).patch(key.name.as_str(), &plain, &patch).await.map(drop)
+        }
+        Command::Status { key, uid, status } => {
+            let object = json!({
+                "apiVersion": format!("{}/{}", networking::GROUP, networking::V1ALPHA1),
+                "kind": networking::MULTI_CLUSTER_SERVICE,
+                "metadata": { "name": key.name.as_str(), "namespace": key.namespace.as_str(), "uid": uid },
+                "status": status,
+            });
+            let params = PatchParams::apply(MANAGER).force();
+            api(key).patch_status(key.name.as_str(), &params, &Patch::Apply(object)).await.map(drop)
+        }
+        Command::Tell { key, uid, warning, reason, message } => {
+            let event = event(key, uid, *warning, reason, message).map_err(kube::Error::SerdeError)?;
+            let events = Api::<KubeEvent>::namespaced(client.clone(), key.namespace.as_str());
+            events.create(&PostParams::default(), &event).await.map(drop)
+        }
+    }
+}
+
+fn event(
+    key: &ServiceKey,
+    uid: &str,
+    warning: bool,
+    reason: &str,
+    message: &str,
+) -> Result<KubeEvent, serde_json::Error> {
+    let now = jiff::Timestamp::now();
+    let seconds = format!("{now:.0}");
+    serde_json::from_value(json!({
+        "metadata": {
+            "namespace": key.namespace.as_str(),
+            "name": format!("{}.{:x}", key.name, now.as_nanosecond()),
+        },
+        "involvedObject": {
+            "apiVersion": format!("{}/{}", networking::GROUP, networking::V1ALPHA1),
+            "kind": networking::MULTI_CLUSTER_SERVICE,
+            "namespace": key.namespace.as_str(), "name": key.name.as_str(), "uid": uid,
+        },
+        "type": if warning { "Warning" } else { "Normal" },
+        "reason": reason,
+        "message": message.chars().take(1000).collect::<String>(),
+        "source": { "component": "atoll-hub" },
+        "reportingComponent": "atoll-hub",
+        "firstTimestamp": seconds, "lastTimestamp": seconds, "count": 1,
+    }))
+}

@@ -1,0 +1,256 @@
+//! Templates in the hub become objects in members: the shell around [`desk`], which decides.
+//!
+//! ```text
+//!   hub's API ── watches: policies, clusters, bindings, templates ──▶ desk ──▶ orders ──▶ members (propagate)
+//!   hub's API ◀── write: bindings, status, events ◀────────────────────┘  ◀── reports ──────┘
+//! ```
+
+mod binding;
+mod desk;
+mod edge;
+mod implied;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use atoll_api::names::kind::{cluster, policy};
+use atoll_engine::intent::CrossCluster;
+use atoll_engine::names::{ClusterId, ServiceKey};
+use atoll_engine::placement::object::Kind;
+use atoll_member::Permit;
+use atoll_member::propagate::{Copies, CopyReport};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::{Api, Client};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+
+use crate::connect::code;
+use desk::{Command, Desk, Event, Scope, Source};
+use write::{Part, Place, Write};
+
+/// Events taken in before the next plan.
+const BATCH: usize = 1024;
+
+/// A member comes or goes.
+#[derive(Debug)]
+pub(crate) enum Membership {
+    /// It runs, and takes orders.
+    Started(ClusterId, Copies),
+    /// It does not.
+    Stopped(ClusterId),
+}
+
+/// What a leadership tells the policies, and who tells them what became of copies.
+#[derive(Debug, Clone)]
+pub(crate) struct Policies {
+    membership: UnboundedSender<Membership>,
+    reports: UnboundedSender<(ClusterId, CopyReport)>,
+    implied: UnboundedSender<Implied>,
+}
+
+/// What a `MultiClusterService` asks for its Service, or that there is none any more.
+type Implied = (ServiceKey, Option<CrossCluster>);
+
+/// What became of the Service of a `MultiClusterService`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Copied {
+    /// Nobody knows yet.
+    Unknown,
+    /// The hub has no such Service.
+    NoTemplate,
+    /// Each cluster that holds it, or should; if not as it should be, why.
+    Each(BTreeMap<ClusterId, Result<(), String>>),
+}
+
+impl Policies {
+    /// A `MultiClusterService` is there, has changed, or is gone.
+    pub(crate) fn imply(&self, key: ServiceKey, intent: Option<CrossCluster>) {
+        let _ = self.implied.send((key, intent));
+    }
+
+    /// A member runs.
+    pub(crate) fn started(&self, id: ClusterId, copies: Copies) {
+        let _ = self.membership.send(Membership::Started(id, copies));
+    }
+
+    /// A member is stopped.
+    pub(crate) fn stopped(&self, id: ClusterId) {
+        let _ = self.membership.send(Membership::Stopped(id));
+    }
+
+    /// Where members report.
+    pub(crate) fn reports(&self) -> UnboundedSender<(ClusterId, CopyReport)> {
+        self.reports.clone()
+    }
+}
+
+/// Carries out policies for one time of leadership: until the task is dropped.
+pub(crate) fn spawn(
+    client: Client,
+    watches: Client,
+    namespace: &str,
+    sync_namespaces: bool,
+    permit: Permit,
+    intents: &BTreeMap<ServiceKey, CrossCluster>,
+    tasks: &mut JoinSet<()>,
+) -> (Policies, UnboundedReceiver<(ServiceKey, Copied)>) {
+    let (membership, members) = unbounded_channel();
+    let (reports, reported) = unbounded_channel();
+    let (implied, implies) = unbounded_channel();
+    let (copied, copies) = unbounded_channel();
+    let mut desk = Desk::new(namespace, sync_namespaces);
+    for (key, intent) in intents {
+        desk.imply(key.clone(), Some(intent)); // before anything is planned
+    }
+    let inputs = Inputs { members, reported, implies };
+    tasks.spawn(Shell::run(desk, client, watches, permit, inputs, copied));
+    (Policies { membership, reports, implied }, copies)
+}
+
+/// What comes from the leadership.
+struct Inputs {
+    members: UnboundedReceiver<Membership>,
+    reported: UnboundedReceiver<(ClusterId, CopyReport)>,
+    implies: UnboundedReceiver<Implied>,
+}
+
+/// The kinds of which a cluster may hold copies.
+pub(crate) async fn held_by(hub: &Client, id: &ClusterId) -> Result<BTreeSet<Kind>, kube::Error> {
+    let mut kinds = BTreeSet::new();
+    for kind in binding::kinds() {
+        let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
+        let api: Api<DynamicObject> = Api::all_with(hub.clone(), &ApiResource::from_gvk(&gvk));
+        let bindings = match api.list(&ListParams::default()).await {
+            Ok(bindings) => bindings,
+            // A hub that has never had policies.
+            Err(error) if code(&error) == Some(404) => continue,
+            Err(error) => return Err(error),
+        };
+        for binding in bindings {
+            let binding = serde_json::to_value(binding).map_err(kube::Error::SerdeError)?;
+            if let Some(recalled) = binding::recall(&binding).filter(|recalled| recalled.holders.contains(id))
+            {
+                kinds.insert(recalled.of.kind);
+            }
+        }
+    }
+    Ok(kinds)
+}
+
+struct Shell {
+    watches: Client,
+    members: BTreeMap<ClusterId, Copies>,
+    events: UnboundedSender<Event>,
+    writes: UnboundedSender<(Place, Write)>,
+    copied: UnboundedSender<(ServiceKey, Copied)>,
+    tasks: JoinSet<()>,
+}
+
+impl Shell {
+    async fn run(
+        mut desk: Desk,
+        client: Client,
+        watches: Client,
+        permit: Permit,
+        inputs: Inputs,
+        copied: UnboundedSender<(ServiceKey, Copied)>,
+    ) {
+        let Inputs { members: mut membership, reported: mut reports, mut implies } = inputs;
+        let (events, mut noted) = unbounded_channel();
+        let (writes, to_write) = unbounded_channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(write::write_all(client, permit, to_write, events.clone()));
+        let mut shell = Self { watches, members: BTreeMap::new(), events, writes, copied, tasks };
+        for source in Source::FIXED {
+            shell.watch(kind_of(&source), source);
+        }
+        loop {
+            let event = tokio::select! {
+                biased;
+                member = membership.recv() => match member {
+                    Some(member) => Some(shell.member(member)),
+                    None => return,
+                },
+                Some((key, intent)) = implies.recv() => Some(Event::Implied(key, intent.map(Box::new))),
+                Some(event) = noted.recv() => Some(event),
+                Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
+            };
+            let now = format!("{:.0}", jiff::Timestamp::now());
+            let mut next = event;
+            for _ in 0..BATCH {
+                let Some(event) = next.take() else { break };
+                desk.take(event, &now);
+                next = noted.try_recv().ok();
+                if next.is_none() {
+                    next = reports.try_recv().ok().map(|(id, report)| Event::Copy(id, report));
+                }
+            }
+            if let Some(event) = next {
+                desk.take(event, &now);
+            }
+            for command in desk.work(&now) {
+                shell.carry_out(command);
+            }
+        }
+    }
+
+    fn member(&mut self, member: Membership) -> Event {
+        match member {
+            Membership::Started(id, copies) => {
+                if let Some(former) = self.members.insert(id.clone(), copies) {
+                    self.tasks.spawn(former.stop());
+                }
+                Event::Started(id)
+            }
+            Membership::Stopped(id) => {
+                if let Some(former) = self.members.remove(&id) {
+                    self.tasks.spawn(former.stop());
+                }
+                Event::Stopped(id)
+            }
+        }
+    }
+
+    fn watch(&mut self, kind: Kind, source: Source) {
+        self.tasks.spawn(watch::watch(self.watches.clone(), kind, source, self.events.clone()));
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        let (object, part, write) = match command {
+            Command::Watch(kind) => return self.watch(kind.clone(), Source::Templates(kind)),
+            Command::Copied(key, copied) => return drop(self.copied.send((key, copied))),
+            Command::Order(id, key, order) => {
+                if let Some(copies) = self.members.get(&id) {
+                    copies.order(key, order);
+                }
+                return;
+            }
+            Command::PutBinding { of, binding, object } => (binding, Part::Itself, Write::Put(object, of)),
+            Command::PutStatus(key, status) => (key, Part::Status, Write::Status(status)),
+            Command::DeleteBinding(key) => (key, Part::Itself, Write::Delete),
+            Command::Tell { of, uid, warning, reason, message } => {
+                (of, Part::Told(reason), Write::Tell { uid, warning, reason, message })
+            }
+        };
+        let _ = self.writes.send((Place { object, part }, write));
+    }
+}
+
+fn kind_of(source: &Source) -> Kind {
+    let policy = |kind: &str| Kind::new(format!("{}/{}", policy::GROUP, policy::V1ALPHA1), kind);
+    let [binding, cluster_binding] = binding::kinds();
+    match source {
+        Source::Propagation(Scope::Namespace) => policy(policy::PROPAGATION_POLICY),
+        Source::Propagation(Scope::Cluster) => policy(policy::CLUSTER_PROPAGATION_POLICY),
+        Source::Overriding(Scope::Namespace) => policy(policy::OVERRIDE_POLICY),
+        Source::Overriding(Scope::Cluster) => policy(policy::CLUSTER_OVERRIDE_POLICY),
+        Source::Clusters => Kind::new(format!("{}/{}", cluster::GROUP, cluster::V1ALPHA1), cluster::CLUSTER),
+        Source::Namespaces => Kind::new("v1", "Namespace"),
+        Source::Bindings(Scope::Namespace) => binding,
+        Source::Bindings(Scope::Cluster) => cluster_binding,
+        Source::Templates(kind) => kind.clone(),
+    }
+}

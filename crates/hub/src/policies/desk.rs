@@ -1,0 +1,571 @@
+//! Decides what is ordered of whom, and what is written into the hub's API. No socket, no clock.
+//!
+//! ```text
+//!   templates, policies, clusters ─▶ placer ─▶ binding written, with who may hold a copy ─▶ orders to members
+//!   reports of members ─▶ status of the binding, status of the template
+//! ```
+//! Nothing is ordered before its binding says who may hold a copy, and a binding goes only when nobody does: so a hub that is killed
+//! at any moment leaves nothing behind that the next one does not know of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use atoll_api::names::label;
+use atoll_engine::intent::CrossCluster;
+use atoll_engine::names::{ClusterId, ServiceKey};
+use atoll_engine::placement::object::{Kind, ObjectKey};
+use atoll_engine::placement::policy::PolicyId;
+use atoll_engine::placement::{Change, Copy, Outcome, Placed, Placer, aggregate};
+use atoll_member::propagate::{CopyReport, CopyState, Order};
+use serde_json::{Value, json};
+
+use super::binding::{self, Held, Holders, Recalled};
+use super::{Copied, edge, implied};
+
+/// Where an object of the hub's API was seen.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    Propagation(Scope),
+    Overriding(Scope),
+    Clusters,
+    Namespaces,
+    Bindings(Scope),
+    Templates(Kind),
+}
+
+/// Of a namespace, or of the whole clusterset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scope {
+    Namespace,
+    Cluster,
+}
+
+impl Source {
+    /// What has to be known before anything is planned.
+    pub(super) const FIXED: [Self; 8] = [
+        Self::Propagation(Scope::Namespace),
+        Self::Propagation(Scope::Cluster),
+        Self::Overriding(Scope::Namespace),
+        Self::Overriding(Scope::Cluster),
+        Self::Clusters,
+        Self::Namespaces,
+        Self::Bindings(Scope::Namespace),
+        Self::Bindings(Scope::Cluster),
+    ];
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// An object of the hub's API is there, or is gone.
+    Seen(Source, ObjectKey, Option<Box<Value>>),
+    /// Everything of this source has been seen.
+    Listed(Source),
+    /// A member runs, and takes orders.
+    Started(ClusterId),
+    /// A member does not.
+    Stopped(ClusterId),
+    /// A member has said something.
+    Copy(ClusterId, CopyReport),
+    /// The binding of an object was written, like this.
+    Written(ObjectKey, Box<Value>),
+    /// What a `MultiClusterService` asks for its Service.
+    Implied(ServiceKey, Option<Box<CrossCluster>>),
+}
+
+/// Something to do.
+#[derive(Debug, PartialEq)]
+pub(super) enum Command {
+    /// Watch templates of this kind.
+    Watch(Kind),
+    /// Order something of a member.
+    Order(ClusterId, ObjectKey, Order),
+    /// Write a binding, and say when that is done: [`Event::Written`], by the key of its template.
+    PutBinding { of: ObjectKey, binding: ObjectKey, object: Box<Value> },
+    /// Write the status of a binding or of a template.
+    PutStatus(ObjectKey, Box<Value>),
+    /// Delete a binding.
+    DeleteBinding(ObjectKey),
+    /// Say what became of the Service of a `MultiClusterService`.
+    Copied(ServiceKey, Copied),
+    /// Tell users.
+    Tell { of: ObjectKey, uid: String, warning: bool, reason: &'static str, message: String },
+}
+
+/// A template that somebody holds, or should.
+#[derive(Debug, Default)]
+struct Item {
+    binding: Option<ObjectKey>,
+    placed: Option<Placed>,
+    /// Copies stay, and are nobody's.
+    preserve: bool,
+    holders: Holders,
+    /// What each member was ordered last.
+    ordered: BTreeMap<ClusterId, Order>,
+    /// The binding as it was last written, and whether that is done.
+    written: Value,
+    persisted: bool,
+    status: Value,
+    template_status: Value,
+}
+
+/// The state machine.
+#[derive(Debug, Default)]
+pub(super) struct Desk {
+    placer: Placer,
+    own_namespace: String,
+    sync_namespaces: bool,
+    listed: BTreeSet<Source>,
+    /// Kinds whose templates are watched, and those that have all been seen.
+    watched: BTreeSet<Kind>,
+    known: BTreeSet<Kind>,
+    members: BTreeSet<ClusterId>,
+    namespaces: BTreeMap<String, Arc<Value>>,
+    items: BTreeMap<ObjectKey, Item>,
+    /// Whose a binding is.
+    bindings: BTreeMap<ObjectKey, ObjectKey>,
+    policies: BTreeMap<PolicyId, (ObjectKey, String)>,
+    told: BTreeMap<(ObjectKey, &'static str), String>,
+    /// The Services of `MultiClusterServices`, what was last said of them, and those of which something may be new.
+    implied: BTreeMap<ObjectKey, (ServiceKey, Copied)>,
+    implied_news: BTreeSet<ObjectKey>,
+    /// What went along with which bindings in a former life.
+    along: Vec<(ObjectKey, Vec<ObjectKey>)>,
+    out: Vec<Command>,
+}
+
+impl Desk {
+    pub(super) fn new(own_namespace: &str, sync_namespaces: bool) -> Self {
+        Self { own_namespace: own_namespace.to_owned(), sync_namespaces, ..Self::default() }
+    }
+
+    /// Takes in an event.
+    pub(super) fn take(&mut self, event: Event, now: &str) {
+        match event {
+            Event::Seen(source, key, object) => self.seen(&source, key, object.as_deref(), now),
+            Event::Listed(Source::Templates(kind)) => drop(self.known.insert(kind)),
+            Event::Listed(source) => drop(self.listed.insert(source)),
+            Event::Started(id) => self.started(id),
+            Event::Stopped(id) => {
+                self.members.remove(&id);
+                for item in self.items.values_mut() {
+                    item.ordered.remove(&id);
+                }
+            }
+            Event::Copy(id, report) => self.copied(&id, report, now),
+            Event::Implied(key, intent) => self.imply(key, intent.as_deref()),
+            Event::Written(key, object) => {
+                // One that was overtaken by a newer one says too little.
+                if let Some(item) = self.items.get_mut(&key).filter(|item| item.written == *object) {
+                    item.persisted = true;
+                    self.order(&key);
+                    self.show(&key, now);
+                }
+            }
+        }
+    }
+
+    /// Plans what changed, and says what is to be done.
+    pub(super) fn work(&mut self, now: &str) -> Vec<Command> {
+        if Source::FIXED.iter().all(|source| self.listed.contains(source)) {
+            self.recall_along();
+            self.watch();
+            loop {
+                let known = &self.known;
+                let Some((key, outcome)) = self.placer.plan_next_of(|kind| known.contains(kind)) else {
+                    break;
+                };
+                self.planned(key, outcome, now);
+                self.watch();
+            }
+            self.tell_idle();
+            self.tell_implied();
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// Takes in what a `MultiClusterService` asks for its Service, or that there is none any more.
+    pub(super) fn imply(&mut self, key: ServiceKey, intent: Option<&CrossCluster>) {
+        let template = implied::template(&key);
+        let policy = intent.and_then(|intent| implied::policy(&key, intent));
+        self.placer.apply(Change::Policy(implied::id(&key), policy.map(Box::new)));
+        match intent {
+            Some(_) => {
+                self.implied.entry(template.clone()).or_insert((key, Copied::Unknown));
+                self.implied_news.insert(template);
+            }
+            None => {
+                self.implied.remove(&template);
+                self.implied_news.remove(&template);
+            }
+        }
+    }
+
+    /// Says what became of the Services of `MultiClusterServices`, where that is new.
+    fn tell_implied(&mut self) {
+        if !self.known.contains(&Kind::new("v1", "Service")) {
+            return; // one that is not known yet is not absent
+        }
+        for template in std::mem::take(&mut self.implied_news) {
+            let Some((key, told)) = self.implied.get_mut(&template) else { continue };
+            let item = self.items.get(&template);
+            let copied = match (self.placer.template(&template), item.and_then(|item| item.placed.as_ref())) {
+                (None, _) => Copied::NoTemplate,
+                (Some(_), None) => Copied::Unknown,
+                (Some(_), Some(placed)) => {
+                    let holders = item.into_iter().flat_map(|item| &item.holders);
+                    let each = holders.filter(|(id, _)| placed.copies.contains_key(*id));
+                    Copied::Each(each.map(|(id, held)| (id.clone(), binding::applied(held))).collect())
+                }
+            };
+            if *told != copied {
+                told.clone_from(&copied);
+                self.out.push(Command::Copied(key.clone(), copied));
+            }
+        }
+    }
+
+    /// Before anything is planned: nothing that goes along is dropped because its parent was not read first.
+    fn recall_along(&mut self) {
+        for (key, bindings) in std::mem::take(&mut self.along) {
+            let parents = bindings.iter().filter_map(|binding| self.bindings.get(binding).cloned()).collect();
+            self.placer.apply(Change::RecalledAlong(key, parents));
+        }
+    }
+
+    fn watch(&mut self) {
+        for kind in self.placer.new_kinds() {
+            self.watched.insert(kind.clone());
+            self.out.push(Command::Watch(kind));
+        }
+    }
+
+    fn seen(&mut self, source: &Source, key: ObjectKey, object: Option<&Value>, now: &str) {
+        match source {
+            Source::Propagation(_) => {
+                let (id, uid) = (edge::policy_id(&key), uid(object));
+                match edge::propagation(&key, object) {
+                    Ok(change) => self.placer.apply(change),
+                    Err(why) => {
+                        self.tell(&key, &uid, true, "ApplyPolicyFailed", format!("it can't be read: {why}"))
+                    }
+                }
+                match object {
+                    Some(_) => drop(self.policies.insert(id, (key, uid))),
+                    None => drop(self.policies.remove(&id)),
+                }
+            }
+            Source::Overriding(_) => match edge::overriding(&key, object) {
+                Ok(change) => self.placer.apply(change),
+                Err(why) => {
+                    let message = format!("it can't be read: {why}");
+                    self.tell(&key, &uid(object), true, "ApplyOverridePolicyFailed", message);
+                }
+            },
+            Source::Clusters => {
+                if let Some(change) = edge::cluster(&key, object) {
+                    self.placer.apply(change);
+                }
+                if let (None, Ok(id)) = (object, ClusterId::parse(key.name.as_str())) {
+                    self.left(&id, now);
+                }
+            }
+            Source::Namespaces => self.namespace(&key.name, object),
+            Source::Bindings(_) => self.bound(&key, object),
+            Source::Templates(_) => {
+                if key.namespace == self.own_namespace && !key.namespace.is_empty() {
+                    return;
+                }
+                let template = object.filter(|object| object["metadata"]["deletionTimestamp"].is_null());
+                let template = template.map(|object| Arc::new(edge::template(object)));
+                if self.implied.contains_key(&key) {
+                    self.implied_news.insert(key.clone());
+                }
+                self.placer.apply(Change::Template(key, template));
+            }
+        }
+    }
+
+    /// A binding of a former life, or one that somebody has deleted.
+    fn bound(&mut self, key: &ObjectKey, object: Option<&Value>) {
+        match (object, self.bindings.get(key).cloned()) {
+            (Some(object), None) => {
+                let Some(Recalled { of, decision, holders, required_by }) = binding::recall(object) else {
+                    return;
+                };
+                let item = self.items.entry(of.clone()).or_default();
+                item.binding = Some(key.clone());
+                item.holders.extend(holders.into_iter().map(|id| (id, Held::Silent)));
+                item.status = object["status"].clone();
+                self.bindings.insert(key.clone(), of.clone());
+                if !required_by.is_empty() {
+                    self.along.push((of.clone(), required_by));
+                }
+                if let Some(decision) = decision {
+                    self.placer.apply(Change::Recalled(of, Box::new(decision)));
+                } else {
+                    self.placer.look_again(&of);
+                }
+            }
+            // Ours, as we wrote it.
+            (Some(_), Some(_)) | (None, None) => {}
+            (None, Some(of)) => {
+                if let Some(item) = self.items.get_mut(&of) {
+                    (item.written, item.status, item.persisted) = (Value::Null, Value::Null, false);
+                    self.placer.look_again(&of);
+                } else {
+                    self.bindings.remove(key);
+                }
+            }
+        }
+    }
+
+    fn started(&mut self, id: ClusterId) {
+        self.members.insert(id.clone());
+        let namespaces: Vec<_> = self.namespaces.keys().cloned().collect();
+        for name in namespaces {
+            self.ensure_namespace(&id, &name);
+        }
+        let held = self.items.iter().filter(|(_, item)| item.holders.contains_key(&id));
+        let held: Vec<_> = held.map(|(key, _)| key.clone()).collect();
+        held.iter().for_each(|key| self.order(key));
+    }
+
+    /// A cluster is no member any more: what it holds is its own.
+    fn left(&mut self, id: &ClusterId, now: &str) {
+        let mut touched = Vec::new();
+        for (key, item) in &mut self.items {
+            item.ordered.remove(id);
+            if item.holders.remove(id).is_some() {
+                touched.push(key.clone());
+            }
+        }
+        for key in touched {
+            self.settle(&key, now);
+        }
+    }
+
+    fn namespace(&mut self, name: &str, object: Option<&Value>) {
+        let skipped = ["kube-", "karmada-es-"].iter().any(|prefix| name.starts_with(prefix))
+            || ["default", "karmada-system", "karmada-cluster", self.own_namespace.as_str()].contains(&name);
+        if skipped || !self.sync_namespaces {
+            return;
+        }
+        let wanted = object.filter(|object| {
+            object["metadata"]["deletionTimestamp"].is_null()
+                && object["metadata"]["labels"][label::SKIP_NAMESPACE] != "true"
+        });
+        // What the hub's users delete there is not deleted here: much else may live in it.
+        let Some(object) = wanted else {
+            if self.namespaces.remove(name).is_some() {
+                let members: Vec<_> = self.members.iter().cloned().collect();
+                members
+                    .into_iter()
+                    .for_each(|id| self.out.push(Command::Order(id, namespace_key(name), Order::Release)));
+            }
+            return;
+        };
+        let mut labels = object["metadata"]["labels"].clone();
+        if let Some(labels) = labels.as_object_mut() {
+            labels.remove("kubernetes.io/metadata.name");
+        }
+        let mut copy = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        if labels.as_object().is_some_and(|labels| !labels.is_empty()) {
+            copy["metadata"]["labels"] = labels;
+        }
+        if self.namespaces.insert(name.to_owned(), Arc::new(copy)).is_none() {
+            let members: Vec<_> = self.members.iter().cloned().collect();
+            members.iter().for_each(|id| self.ensure_namespace(id, name));
+        }
+    }
+
+    fn ensure_namespace(&mut self, id: &ClusterId, name: &str) {
+        let key =
+            ObjectKey { kind: Kind::new("v1", "Namespace"), namespace: String::new(), name: name.to_owned() };
+        // A policy that speaks of it has the say.
+        let spoken = self.items.get(&key).is_some_and(|item| item.holders.contains_key(id));
+        if let Some(object) = self.namespaces.get(name).filter(|_| !spoken) {
+            self.out.push(Command::Order(id.clone(), key, Order::Ensure(Arc::clone(object))));
+        }
+    }
+
+    fn copied(&mut self, id: &ClusterId, report: CopyReport, now: &str) {
+        let CopyReport { key, state } = report;
+        let Some(item) = self.items.get_mut(&key).filter(|item| item.holders.contains_key(id)) else {
+            return;
+        };
+        let wanted = item.placed.as_ref().is_some_and(|placed| placed.copies.contains_key(id));
+        if state == CopyState::Gone && !wanted {
+            item.holders.remove(id);
+            item.ordered.remove(id);
+        } else {
+            item.holders.insert(id.clone(), Held::Said(state));
+        }
+        self.settle(&key, now);
+    }
+
+    fn planned(&mut self, key: ObjectKey, outcome: Outcome, now: &str) {
+        match outcome {
+            Outcome::Nowhere { preserve } => {
+                let Some(item) = self.items.get_mut(&key) else { return };
+                (item.placed, item.preserve) = (None, preserve);
+                item.persisted = true; // the binding of what goes is not written any more, but for its end
+            }
+            Outcome::Placed(placed) => {
+                let item = self.items.entry(key.clone()).or_default();
+                for id in placed.copies.keys() {
+                    item.holders.entry(id.clone()).or_insert(Held::Silent);
+                }
+                item.placed = Some(*placed);
+                self.tell_of(&key);
+            }
+        }
+        self.settle(&key, now);
+    }
+
+    /// Brings everything about a template in line with what is known: its binding, the orders, what is shown.
+    fn settle(&mut self, key: &ObjectKey, now: &str) {
+        if self.implied.contains_key(key) {
+            self.implied_news.insert(key.clone());
+        }
+        let Some(item) = self.items.get(key) else { return };
+        if item.placed.is_none() && item.holders.is_empty() {
+            if let Some(binding) = self.items.remove(key).and_then(|item| item.binding) {
+                self.bindings.remove(&binding);
+                self.out.push(Command::DeleteBinding(binding));
+            }
+            return;
+        }
+        self.bind(key);
+        self.order(key);
+        self.show(key, now);
+    }
+
+    /// Writes the binding, if it differs from what is there.
+    fn bind(&mut self, key: &ObjectKey) {
+        let bindings = &self.bindings;
+        let Some(placed) = self.items.get(key).and_then(|item| item.placed.as_ref()) else { return };
+        let parents = placed.required_by.iter().filter_map(|parent| self.items.get(parent)?.binding.clone());
+        let required_by: Vec<_> = parents.collect();
+        let Some(item) = self.items.get_mut(key) else { return };
+        let (Some(placed), Some(template)) = (&item.placed, self.placer.template(key)) else { return };
+        let taken = |binding: &ObjectKey| bindings.get(binding).is_some_and(|of| of != key);
+        let binding = item.binding.get_or_insert_with(|| binding::key_of(key, taken)).clone();
+        let object = binding::write(&binding, key, template, placed, &item.holders, &required_by);
+        if object != item.written {
+            // Fewer holders can be said later; more have to be said before.
+            let more = holders_of(&object).difference(&holders_of(&item.written)).next().is_some();
+            item.persisted &= !more;
+            item.written = object.clone();
+            self.bindings.insert(binding.clone(), key.clone());
+            self.out.push(Command::PutBinding { of: key.clone(), binding, object: Box::new(object) });
+        }
+    }
+
+    /// Orders what has not been ordered.
+    fn order(&mut self, key: &ObjectKey) {
+        let Some(item) = self.items.get_mut(key).filter(|item| item.persisted) else { return };
+        let ids: Vec<ClusterId> = item.holders.keys().cloned().collect();
+        for id in ids {
+            let copy = item.placed.as_ref().and_then(|placed| placed.copies.get(&id));
+            let order = match copy {
+                None if item.preserve => Order::Release,
+                None => Order::Drop,
+                Some(Copy { observed: true, .. }) => Order::Observe,
+                Some(Copy { suspended: true, .. }) => Order::Suspend,
+                Some(Copy { object: Ok(object), conflict, .. }) => {
+                    Order::Hold { object: Arc::clone(object), conflict: *conflict }
+                }
+                Some(Copy { object: Err(why), .. }) => {
+                    item.holders.insert(id, Held::Unordered(why.to_string()));
+                    continue;
+                }
+            };
+            if self.members.contains(&id) && item.ordered.get(&id) != Some(&order) {
+                item.ordered.insert(id.clone(), order.clone());
+                self.out.push(Command::Order(id, key.clone(), order));
+            }
+        }
+    }
+
+    /// Shows what became of it: in the binding, and in the template itself.
+    fn show(&mut self, key: &ObjectKey, now: &str) {
+        let Some(item) = self.items.get_mut(key).filter(|item| !item.written.is_null()) else { return };
+        let (Some(placed), Some(binding)) = (&item.placed, &item.binding) else { return };
+        let status = binding::status(placed, &item.holders, &item.status, now);
+        if status != item.status {
+            item.status = status.clone();
+            self.out.push(Command::PutStatus(binding.clone(), Box::new(status)));
+        }
+        let Some(template) = self.placer.template(key) else { return };
+        let said: BTreeMap<ClusterId, Value> = item
+            .holders
+            .iter()
+            .filter_map(|(id, held)| match held {
+                Held::Said(CopyState::Applied { status, .. }) => Some((id.clone(), status.clone())),
+                Held::Said(CopyState::NotApplied(_) | CopyState::Gone)
+                | Held::Silent
+                | Held::Unordered(_) => None,
+            })
+            .collect();
+        // What nobody has said anything of is not zero.
+        if said.values().all(Value::is_null) {
+            return;
+        }
+        let Some(status) = aggregate::aggregate(template, &said) else { return };
+        let nothing_to_say = item.template_status.is_null() && status == json!({ "loadBalancer": {} });
+        if status != item.template_status && !nothing_to_say {
+            item.template_status = status.clone();
+            self.out.push(Command::PutStatus(key.clone(), Box::new(status)));
+        }
+    }
+
+    fn tell_of(&mut self, key: &ObjectKey) {
+        let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
+        let Some(placed) = self.items.get(key).and_then(|item| item.placed.as_ref()) else { return };
+        let nowhere = placed.nowhere.as_ref().map(|nowhere| nowhere.text());
+        let unknown: Vec<_> = placed.unknown.iter().cloned().collect();
+        match nowhere {
+            Some(why) => self.tell(key, &uid, true, "ScheduleBindingFailed", why),
+            None => drop(self.told.remove(&(key.clone(), "ScheduleBindingFailed"))),
+        }
+        if !unknown.is_empty() {
+            let message = format!("its policy names clusters that are no members: {}", unknown.join(", "));
+            self.tell(key, &uid, true, "ClusterNotFound", message);
+        }
+    }
+
+    /// Policies that select nothing: said once, on the policy.
+    fn tell_idle(&mut self) {
+        if self.known != self.watched {
+            return;
+        }
+        for id in self.placer.idle_policies() {
+            if let Some((key, uid)) = self.policies.get(&id).cloned() {
+                let message = "its resourceSelectors match nothing in the hub".to_owned();
+                self.tell(&key, &uid, true, "ApplyPolicyFailed", message);
+            }
+        }
+    }
+
+    fn tell(&mut self, of: &ObjectKey, uid: &str, warning: bool, reason: &'static str, message: String) {
+        let before = self.told.insert((of.clone(), reason), message.clone());
+        if before.as_deref() != Some(message.as_str()) {
+            let (of, uid) = (of.clone(), uid.to_owned());
+            self.out.push(Command::Tell { of, uid, warning, reason, message });
+        }
+    }
+}
+
+fn namespace_key(name: &str) -> ObjectKey {
+    ObjectKey { kind: Kind::new("v1", "Namespace"), namespace: String::new(), name: name.to_owned() }
+}
+
+fn uid(object: Option<&Value>) -> String {
+    object.and_then(|object| object["metadata"]["uid"].as_str()).unwrap_or_default().to_owned()
+}
+
+fn holders_of(binding: &Value) -> BTreeSet<String> {
+    let named = binding["metadata"]["annotations"][atoll_api::names::annotation::HOLDERS].as_str();
+    named.unwrap_or_default().split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}

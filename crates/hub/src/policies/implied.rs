@@ -1,0 +1,75 @@
+//! The policy that a `MultiClusterService` implies: its Service goes to every provider and consumer, before any other policy, and
+//! takes over what is there. When it goes, the Service stays where it is, as with every policy.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use atoll_engine::intent::{Clusters, CrossCluster};
+use atoll_engine::names::ServiceKey;
+use atoll_engine::placement::Policy;
+use atoll_engine::placement::object::{Kind, ObjectKey};
+use atoll_engine::placement::policy::PolicyId;
+use serde_json::json;
+
+/// The template that it speaks of.
+pub(super) fn template(key: &ServiceKey) -> ObjectKey {
+    ObjectKey {
+        kind: Kind::new("v1", "Service"),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+    }
+}
+
+/// Its name, which no user's policy can have.
+pub(super) fn id(key: &ServiceKey) -> PolicyId {
+    PolicyId { namespace: Some(key.namespace.to_string()), name: format!("multiclusterservice:{}", key.name) }
+}
+
+/// The policy; none if it goes nowhere.
+pub(super) fn policy(key: &ServiceKey, intent: &CrossCluster) -> Option<Policy> {
+    if key.namespace.as_str() == "default" && key.name.as_str() == "kubernetes" {
+        return None; // each cluster's own
+    }
+    let mut placement = json!({ "clusterTolerations": [{ "operator": "Exists" }] });
+    if let (Clusters::Named(providers), Clusters::Named(consumers)) = (&intent.providers, &intent.consumers) {
+        let names: BTreeSet<&str> = providers.union(consumers).map(|id| id.as_str()).collect();
+        if names.is_empty() {
+            return None; // no name at all would mean every cluster
+        }
+        placement["clusterAffinity"] = json!({ "clusterNames": names });
+    }
+    let spec = json!({
+        "resourceSelectors": [{
+            "apiVersion": "v1", "kind": "Service",
+            "namespace": key.namespace.as_str(), "name": key.name.as_str(),
+        }],
+        "placement": placement,
+        "priority": i32::MAX,
+        "preemption": "Always",
+        "conflictResolution": "Overwrite",
+    });
+    let spec = serde_json::from_value(spec).ok()?;
+    Some(Policy { spec, written: Arc::new(placement) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use atoll_engine::names::ClusterId;
+
+    #[test]
+    fn it_goes_to_providers_and_consumers_and_to_all_where_all_are_meant() {
+        let key = ServiceKey::parse("shop", "web").unwrap();
+        let some =
+            |ids: &[&str]| Clusters::Named(ids.iter().map(|id| ClusterId::parse(*id).unwrap()).collect());
+        let of = |providers, consumers| {
+            policy(&key, &CrossCluster { providers, consumers, ..CrossCluster::default() })
+                .map(|policy| policy.written["clusterAffinity"]["clusterNames"].clone())
+        };
+        assert_eq!(of(some(&["a"]), some(&["b", "a"])), Some(json!(["a", "b"])));
+        assert_eq!(of(some(&["a"]), Clusters::All), Some(json!(null)));
+        assert_eq!(of(some(&[]), some(&[])), None);
+        let api = ServiceKey::parse("default", "kubernetes").unwrap();
+        assert_eq!(policy(&api, &CrossCluster::default()), None);
+    }
+}

@@ -1,0 +1,194 @@
+//! Writes into the hub's API: per object one at a time, the latest wins.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use atoll_api::names::FIELD_MANAGER;
+use atoll_engine::placement::object::{Kind, ObjectKey};
+use atoll_member::Permit;
+use k8s_openapi::api::core::v1::Event as KubeEvent;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::{Api, Client, discovery};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::desk::Event;
+use crate::connect::{code, why};
+
+/// Requests under way.
+const IN_FLIGHT: usize = 16;
+const PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// One write.
+#[derive(Debug, Clone)]
+pub(super) enum Write {
+    /// A binding, with the template that it is of.
+    Put(Box<Value>, ObjectKey),
+    /// A status.
+    Status(Box<Value>),
+    /// No binding.
+    Delete,
+    /// An event about an object.
+    Tell { uid: String, warning: bool, reason: &'static str, message: String },
+}
+
+/// What a write is about: two of the same replace each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) object: ObjectKey,
+    /// Its status, or an event of this reason, or the object itself.
+    pub(super) part: Part,
+}
+
+/// Which part of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Itself,
+    Status,
+    Told(&'static str),
+}
+
+/// Carries out writes until nobody sends any.
+pub(super) async fn write_all(
+    client: Client,
+    permit: Permit,
+    mut wanted: UnboundedReceiver<(Place, Write)>,
+    events: UnboundedSender<Event>,
+) {
+    let (done, mut ended) = unbounded_channel::<(Place, Option<Write>)>();
+    let mut waiting: BTreeMap<Place, Write> = BTreeMap::new();
+    let mut flying: BTreeMap<Place, ()> = BTreeMap::new();
+    loop {
+        tokio::select! {
+            next = wanted.recv() => match next {
+                Some((place, write)) => drop(waiting.insert(place, write)),
+                None => return,
+            },
+            Some((place, failed)) = ended.recv() => {
+                flying.remove(&place);
+                if let Some(write) = failed {
+                    waiting.entry(place).or_insert(write);
+                }
+            }
+        }
+        while flying.len() < IN_FLIGHT {
+            // A binding and its status wait for each other; a status comes second.
+            let busy = |place: &Place| flying.keys().any(|other| other.object == place.object);
+            let Some(place) = waiting.keys().find(|place| !busy(place)).cloned() else { break };
+            let Some(write) = waiting.remove(&place) else { break };
+            flying.insert(place.clone(), ());
+            let (client, permit, events, done) =
+                (client.clone(), permit.clone(), events.clone(), done.clone());
+            tokio::spawn(async move {
+                let failed = until_done(&client, &permit, &place, &write, &events).await;
+                let _ = done.send((place, failed.then_some(write)));
+            });
+        }
+    }
+}
+
+/// Tries a few times; true if it has to be tried again later.
+async fn until_done(
+    client: &Client,
+    permit: &Permit,
+    place: &Place,
+    write: &Write,
+    events: &UnboundedSender<Event>,
+) -> bool {
+    let mut pause = PAUSE;
+    for _ in 0..3 {
+        if permit.holds() {
+            match carry_out(client, &place.object, write).await {
+                Ok(()) => {
+                    if let Write::Put(object, of) = write {
+                        let _ = events.send(Event::Written(of.clone(), object.clone()));
+                    }
+                    return false;
+                }
+                Err(error) if matches!(code(&error), Some(400 | 404 | 422)) => {
+                    // It will not get better: the object is gone, or takes no such thing.
+                    tracing::warn!(object = %place.object, part = ?place.part, why = why(&error), "cannot write it into the hub's API");
+                    return false;
+                }
+                Err(error) => {
+                    tracing::debug!(object = %place.object, why = why(&error), "cannot write it into the hub's API yet");
+                }
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 4).min(LONGEST_PAUSE);
+    }
+    true
+}
+
+async fn carry_out(client: &Client, key: &ObjectKey, write: &Write) -> Result<(), kube::Error> {
+    match write {
+        Write::Put(object, _) => {
+            let params = PatchParams::apply(FIELD_MANAGER).force();
+            api(client, key).await?.patch(&key.name, &params, &Patch::Apply(object)).await.map(drop)
+        }
+        Write::Status(status) => {
+            let params =
+                PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            let patch = json!({ "status": status });
+            match api(client, key).await?.patch_status(&key.name, &params, &Patch::Merge(patch)).await {
+                Err(error) if code(&error) == Some(404) => Ok(()),
+                other => other.map(drop),
+            }
+        }
+        Write::Delete => match api(client, key).await?.delete(&key.name, &DeleteParams::default()).await {
+            Err(error) if code(&error) == Some(404) => Ok(()),
+            other => other.map(drop),
+        },
+        Write::Tell { uid, warning, reason, message } => {
+            let event = event(key, uid, *warning, reason, message).map_err(kube::Error::SerdeError)?;
+            let namespace = event.metadata.namespace.clone().unwrap_or_default();
+            Api::<KubeEvent>::namespaced(client.clone(), &namespace)
+                .create(&PostParams::default(), &event)
+                .await
+                .map(drop)
+        }
+    }
+}
+
+/// The API of an object's kind. Bindings are ours, and need not be asked for.
+async fn api(client: &Client, key: &ObjectKey) -> Result<Api<DynamicObject>, kube::Error> {
+    let Kind { kind, .. } = &key.kind;
+    let gvk = GroupVersionKind::gvk(key.kind.group(), key.kind.version(), kind);
+    let resource = if key.kind.group() == atoll_api::names::kind::work::GROUP {
+        ApiResource::from_gvk(&gvk)
+    } else {
+        discovery::oneshot::pinned_kind(client, &gvk).await?.0
+    };
+    Ok(if key.namespace.is_empty() {
+        Api::all_with(client.clone(), &resource)
+    } else {
+        Api::namespaced_with(client.clone(), &key.namespace, &resource)
+    })
+}
+
+fn event(
+    key: &ObjectKey,
+    uid: &str,
+    warning: bool,
+    reason: &str,
+    message: &str,
+) -> Result<KubeEvent, serde_json::Error> {
+    let now = jiff::Timestamp::now();
+    let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
+    let seconds = format!("{now:.0}");
+    serde_json::from_value(json!({
+        "metadata": { "namespace": namespace, "name": format!("{}.{:x}", key.name.replace(':', "."), now.as_nanosecond()) },
+        "involvedObject": {
+            "apiVersion": key.kind.api_version, "kind": key.kind.kind,
+            "namespace": key.namespace, "name": key.name, "uid": uid,
+        },
+        "type": if warning { "Warning" } else { "Normal" },
+        "reason": reason,
+        "message": message,
+        "source": { "component": "atoll-hub" },
+        "reportingComponent": "atoll-hub",
+        "firstTimestamp": seconds, "lastTimestamp": seconds, "count": 1,
+    }))
+}

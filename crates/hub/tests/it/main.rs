@@ -1,0 +1,6 @@
+//! A whole hub and its members, each an API in this process; the members behind sockets on the loopback, as the hub dials them.
+
+#![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
+
+mod crossing;
+mod world;

@@ -1,0 +1,243 @@
+//! A hub, and members that it reaches over plain HTTP on the loopback.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_api::crds;
+use atoll_hub::Options;
+use http_body_util::{BodyExt, Full};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
+    PostParams,
+};
+use kube::{Client, ResourceExt};
+use kubeapi::store::Store;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub(crate) type Outcome = anyhow::Result<()>;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const HUB: &str = "atoll-system";
+
+/// A cluster that is only an API.
+pub(crate) struct Cluster {
+    pub(crate) name: String,
+    pub(crate) client: Client,
+    api: kubeapi::Api,
+    server: Option<(SocketAddr, JoinHandle<()>)>,
+}
+
+impl Cluster {
+    async fn start(name: &str) -> anyhow::Result<Self> {
+        let api = kubeapi::Api::start(Store::memory(), kubeapi::Options::default()).await?;
+        let client = Client::new(api.admin(), "default");
+        Ok(Self { name: name.to_owned(), client, api, server: None })
+    }
+
+    /// Serves it on the loopback; again on the same port after [`Self::cut`].
+    pub(crate) async fn serve(&mut self) -> anyhow::Result<SocketAddr> {
+        let wanted = self.server.as_ref().map_or(([127, 0, 0, 1], 0).into(), |(address, _)| *address);
+        let listener = TcpListener::bind(wanted).await?;
+        let address = listener.local_addr()?;
+        let service = self.api.admin();
+        let task = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let service = service.clone();
+                let answer = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                    let service = service.clone();
+                    async move {
+                        let (head, body) = request.into_parts();
+                        let body = body.collect().await.map(|all| all.to_bytes()).unwrap_or_default();
+                        let request = http::Request::from_parts(head, Full::new(body));
+                        Ok::<_, std::convert::Infallible>(service.answer(request).await)
+                    }
+                });
+                let serve = hyper::server::conn::http1::Builder::new();
+                connections.spawn(async move {
+                    let _ = serve.serve_connection(TokioIo::new(stream), answer).await;
+                });
+            }
+        });
+        self.server = Some((address, task));
+        Ok(address)
+    }
+
+    /// Nobody reaches it any more.
+    pub(crate) fn cut(&self) {
+        if let Some((_, task)) = &self.server {
+            task.abort();
+        }
+    }
+
+    fn api(&self, object: &Value) -> Api<DynamicObject> {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let gvk = GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap_or_default());
+        let mut resource = ApiResource::from_gvk(&gvk);
+        if gvk.kind == "EndpointSlice" {
+            resource.plural = "endpointslices".to_owned();
+        }
+        match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+
+    pub(crate) async fn apply(&self, object: Value) -> anyhow::Result<Value> {
+        let name = object["metadata"]["name"].as_str().context("no name")?;
+        let params = PatchParams::apply("user").force();
+        let applied = self.api(&object).patch(name, &params, &Patch::Apply(&object)).await?;
+        Ok(serde_json::to_value(applied)?)
+    }
+
+    pub(crate) async fn create(&self, object: Value) -> anyhow::Result<Value> {
+        let body = serde_json::from_value(object.clone())?;
+        let made = self.api(&object).create(&PostParams::default(), &body).await?;
+        Ok(serde_json::to_value(made)?)
+    }
+
+    pub(crate) async fn delete(&self, what: &Value) -> Outcome {
+        let name = what["metadata"]["name"].as_str().context("no name")?;
+        self.api(what).delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn get(&self, what: &Value) -> anyhow::Result<Value> {
+        let name = what["metadata"]["name"].as_str().context("no name")?;
+        Ok(self.api(what).get_opt(name).await?.map(serde_json::to_value).transpose()?.unwrap_or_default())
+    }
+
+    pub(crate) async fn list(&self, what: &Value, labels: &str) -> anyhow::Result<Vec<DynamicObject>> {
+        Ok(self.api(what).list(&ListParams::default().labels(labels)).await?.items)
+    }
+
+    /// Waits until an object is so.
+    pub(crate) async fn becomes(
+        &self,
+        what: &Value,
+        story: &str,
+        is: impl Fn(&Value) -> bool,
+    ) -> anyhow::Result<Value> {
+        let give_up = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let found = self.get(what).await?;
+            if is(&found) {
+                return Ok(found);
+            }
+            ensure!(
+                tokio::time::Instant::now() < give_up,
+                "{story} did not happen in {}; it is {found:#}",
+                self.name
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The slices that were dispatched for a Service: names, and addresses together.
+    pub(crate) async fn dispatched(&self, service: &str) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+        let kind = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"namespace": "shop"}});
+        let labels = format!(
+            "kubernetes.io/service-name={service},endpointslice.kubernetes.io/managed-by=endpointslice-dispatch-controller.karmada.io"
+        );
+        let slices = self.list(&kind, &labels).await?;
+        let mut names: Vec<String> = slices.iter().map(ResourceExt::name_any).collect();
+        names.sort();
+        let endpoints =
+            slices.iter().flat_map(|slice| slice.data["endpoints"].as_array().cloned().unwrap_or_default());
+        let mut addresses: Vec<String> =
+            endpoints.filter_map(|one| Some(one["addresses"][0].as_str()?.to_owned())).collect();
+        addresses.sort();
+        Ok((names, addresses))
+    }
+
+    pub(crate) async fn reaches(&self, service: &str, want: &[&str]) -> Outcome {
+        let give_up = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let (names, addresses) = self.dispatched(service).await?;
+            if addresses == want {
+                return Ok(());
+            }
+            ensure!(
+                tokio::time::Instant::now() < give_up,
+                "{} has {addresses:?} in {names:?} and should have {want:?}",
+                self.name
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// A hub with its members.
+pub(crate) struct World {
+    pub(crate) hub: Cluster,
+    pub(crate) members: Vec<Cluster>,
+    running: Option<(oneshot::Sender<()>, JoinHandle<Result<(), atoll_hub::HubError>>)>,
+}
+
+impl World {
+    pub(crate) async fn start(members: usize) -> anyhow::Result<Self> {
+        let mut world = Self { hub: Cluster::start("hub").await?, members: Vec::new(), running: None };
+        world.run();
+        for number in 1..=members {
+            world.join(&format!("member{number}")).await?;
+        }
+        Ok(world)
+    }
+
+    /// Starts the hub.
+    pub(crate) fn run(&mut self) {
+        let (stop, stopped) = oneshot::channel();
+        let api = atoll_hub::connect::Api::within(self.hub.client.clone());
+        let options = Options { lease_time: Duration::from_secs(2), ..Options::new("hub-0") };
+        let hub = Box::pin(atoll_hub::run(api, options, async { drop(stopped.await) }));
+        self.running = Some((stop, tokio::spawn(hub)));
+    }
+
+    /// Stops the hub.
+    pub(crate) async fn halt(&mut self) -> Outcome {
+        if let Some((stop, task)) = self.running.take() {
+            let _ = stop.send(());
+            task.await??;
+        }
+        Ok(())
+    }
+
+    /// Adds a member, with namespace `shop`.
+    pub(crate) async fn join(&mut self, name: &str) -> Outcome {
+        let mut member = Cluster::start(name).await?;
+        let address = member.serve().await?;
+        for crd in crds::of_members() {
+            let mut crd = serde_json::to_value(crd)?;
+            (crd["apiVersion"], crd["kind"]) =
+                ("apiextensions.k8s.io/v1".into(), "CustomResourceDefinition".into());
+            member.create(crd).await?;
+        }
+        member.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).await?;
+        let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
+            "spec": {"syncMode": "Push", "apiEndpoint": format!("http://{address}"),
+                "secretRef": {"namespace": HUB, "name": name}}});
+        let give_up = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": HUB},
+                "stringData": {"token": "none"}});
+            let made = async {
+                self.hub.apply(secret).await?;
+                self.hub.apply(cluster.clone()).await
+            };
+            match made.await {
+                Ok(_) => break,
+                Err(error) => ensure!(tokio::time::Instant::now() < give_up, "{name} can't join: {error:#}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await; // the hub has yet to install its kinds
+        }
+        self.members.push(member);
+        Ok(())
+    }
+}
