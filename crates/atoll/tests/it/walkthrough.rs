@@ -1,4 +1,4 @@
-//! Runs the commands of `docs/walkthrough.md`, in order, and compares what they print with what stands there.
+//! Runs the commands of the walkthroughs in `docs`, in order, and compares what they print with what stands there.
 //!
 //! What differs from run to run (addresses, ages, the ends of generated names, times) is put out of the way on both sides. A line
 //! that is only `…` stands for any number of lines. A command is repeated until it prints what it should or the time is over, as a
@@ -132,7 +132,15 @@ impl Drop for Place {
 
 #[test]
 fn the_walkthrough_prints_what_stands_in_it() {
-    let document = include_str!("../../../../docs/walkthrough.md");
+    walk("docs/walkthrough.md", include_str!("../../../../docs/walkthrough.md"));
+}
+
+#[test]
+fn the_walkthrough_for_users_of_karmada_prints_what_stands_in_it() {
+    walk("docs/walkthrough-karmada.md", include_str!("../../../../docs/walkthrough-karmada.md"));
+}
+
+fn walk(name: &str, document: &str) {
     let (place, plain) = (Place::new(), Plain::new());
     let home = place.home.path().display().to_string();
     let steps = steps(document);
@@ -148,7 +156,7 @@ fn the_walkthrough_prints_what_stands_in_it() {
             }
             if Instant::now() > deadline {
                 panic!(
-                    "docs/walkthrough.md, line {}: $ {}\nsays\n{said}\nand not\n{}",
+                    "{name}, line {}: $ {}\nsays\n{said}\nand not\n{}",
                     step.line, step.command, step.output
                 );
             }
