@@ -255,15 +255,13 @@ impl Placer {
         Some((key, outcome))
     }
 
-    /// Policies that speak of no template at all.
-    pub fn idle_policies(&self) -> BTreeSet<PolicyId> {
-        let speaks = |id: &PolicyId, spec: &PropagationSpec| {
-            self.templates.iter().any(|(key, template)| {
-                id.namespace.as_ref().is_none_or(|own| *own == key.namespace)
-                    && choose::meant(&spec.resource_selectors, key, template).is_some()
-            })
-        };
-        self.policies.iter().filter(|(id, spec)| !speaks(id, spec)).map(|(id, _)| id.clone()).collect()
+    /// Whether a policy speaks of no template at all.
+    pub fn is_idle(&self, id: &PolicyId) -> bool {
+        let Some(spec) = self.policies.get(id) else { return false };
+        !self.templates.iter().any(|(key, template)| {
+            id.namespace.as_ref().is_none_or(|own| *own == key.namespace)
+                && choose::meant(&spec.resource_selectors, key, template).is_some()
+        })
     }
 
     /// Plans a template. Twice the same, if nothing changed in between.

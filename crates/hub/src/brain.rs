@@ -198,7 +198,7 @@ impl Brain {
     /// How it is with such a service.
     pub(crate) fn view(&self, key: &ServiceKey) -> View {
         let world = self.engine.world();
-        let plan = self.engine.last_plan(key).filter(|_| !self.gate.holds(key));
+        let plan = self.engine.last_plan(key);
         let member = |(id, cluster): (&ClusterId, &Cluster)| {
             let part = plan.and_then(|plan| plan.clusters.get(id)).map(|part| &part.dispatch);
             let holding = world.holding(key, id);

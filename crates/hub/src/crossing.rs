@@ -9,8 +9,6 @@
 pub(crate) mod board;
 mod edge;
 mod show;
-#[cfg(test)]
-mod tests;
 pub(crate) mod view;
 mod watch;
 mod write;

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use atoll_api::names::label;
+use atoll_api::names::{event, kind, label};
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::object::{Kind, ObjectKey};
@@ -497,7 +497,10 @@ impl Desk {
             item.status = status.clone();
             self.out.push(Command::PutStatus(binding.clone(), Box::new(status)));
         }
-        let Some(template) = self.placer.template(key) else { return };
+        self.tell_imported(key);
+        let (Some(item), Some(template)) = (self.items.get_mut(key), self.placer.template(key)) else {
+            return;
+        };
         let said: BTreeMap<ClusterId, Value> = item
             .holders
             .iter()
@@ -517,6 +520,20 @@ impl Desk {
         if status != item.template_status && !nothing_to_say {
             item.template_status = status.clone();
             self.out.push(Command::PutStatus(key.clone(), Box::new(status)));
+        }
+    }
+
+    /// A ServiceImport of the hub: a member writes its own after the derived Service has an address, so where one is, the other is.
+    fn tell_imported(&mut self, key: &ObjectKey) {
+        let item = self.items.get(key).filter(|_| key.kind.is(kind::mcs::GROUP, kind::mcs::SERVICE_IMPORT));
+        let Some((item, placed)) = item.and_then(|item| Some((item, item.placed.as_ref()?))) else { return };
+        let held =
+            |id: &ClusterId| matches!(item.holders.get(id), Some(Held::Said(CopyState::Applied { .. })));
+        if !placed.copies.is_empty() && placed.copies.keys().all(held) {
+            let names: Vec<_> = placed.copies.keys().map(ClusterId::as_str).collect();
+            let message = format!("the derived Service is in {}", names.join(", "));
+            let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
+            self.tell(key, &uid, false, event::import::SYNC_DERIVED_SERVICE_SUCCEED, message);
         }
     }
 
@@ -540,11 +557,11 @@ impl Desk {
         if self.known != self.watched {
             return;
         }
-        for id in self.placer.idle_policies() {
-            if let Some((key, uid)) = self.policies.get(&id).cloned() {
-                let message = "its resourceSelectors match nothing in the hub".to_owned();
-                self.tell(&key, &uid, true, "ApplyPolicyFailed", message);
-            }
+        let idle = self.policies.iter().filter(|(id, _)| self.placer.is_idle(id));
+        let idle: Vec<(ObjectKey, String)> = idle.map(|(_, told)| told.clone()).collect();
+        for (key, uid) in idle {
+            let message = "its resourceSelectors match nothing in the hub".to_owned();
+            self.tell(&key, &uid, true, "ApplyPolicyFailed", message);
         }
     }
 

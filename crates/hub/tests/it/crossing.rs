@@ -1,10 +1,11 @@
-//! What a MultiClusterService does, from its manifest to the members and back to its conditions.
+//! What a `MultiClusterService` does, from its manifest to the members and back to its conditions.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
 
 use crate::world::{Cluster, Outcome, World};
 
+#[allow(clippy::needless_pass_by_value)] // a manifest is written where it is used
 fn mcs(name: &str, spec: Value) -> Value {
     let mut object = json!({"apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService",
         "metadata": {"name": name, "namespace": "shop"}, "spec": {"types": ["CrossCluster"]}});
