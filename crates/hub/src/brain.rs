@@ -73,6 +73,8 @@ pub(crate) struct Brain {
     liveness: Liveness,
     trace: Trace,
     answers: Answers,
+    /// Services whose plans were handed out since somebody asked.
+    handed_out: BTreeSet<ServiceKey>,
     /// The operator's word on networks, which no member can change.
     declared: BTreeMap<ClusterId, Networks>,
     /// Members that hold something of a service and wait to be told what.
@@ -89,6 +91,7 @@ impl Brain {
             liveness: Liveness::new(lease_time),
             trace: Trace::default(),
             answers: Answers::default(),
+            handed_out: BTreeSet::new(),
             declared: BTreeMap::new(),
             asking: BTreeMap::new(),
             settle: Some(settle),
@@ -193,6 +196,16 @@ impl Brain {
     /// The services of `MultiClusterServices` about which something may be new.
     pub(crate) fn crossing_news(&mut self) -> BTreeSet<ServiceKey> {
         self.answers.news()
+    }
+
+    /// The services whose plans were handed out since the last time.
+    pub(crate) fn handed_out(&mut self) -> BTreeSet<ServiceKey> {
+        std::mem::take(&mut self.handed_out)
+    }
+
+    /// The last plan of a service, once it could be made of what members have said.
+    pub(crate) fn plan_of(&self, key: &ServiceKey) -> Option<&Plan> {
+        self.engine.last_plan(key).filter(|_| self.settle.is_none()).map(|plan| &**plan)
     }
 
     /// How it is with such a service.
@@ -356,6 +369,7 @@ impl Brain {
     fn release(&mut self, plan: &Arc<Plan>, touched: &Touched, commands: &mut Vec<Command>) {
         let asking = self.asking.remove(&plan.service).unwrap_or_default();
         self.trace.handed_out(plan, touched);
+        self.handed_out.insert(plan.service.clone());
         let own = |id: &ClusterId| match touched {
             Touched::Slices(slices) => slices.iter().any(|(source, _)| source == id),
             Touched::Everything | Touched::Nothing => {
