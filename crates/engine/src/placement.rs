@@ -268,7 +268,7 @@ impl Placer {
     pub fn plan(&mut self, key: &ObjectKey) -> Outcome {
         let Some(template) = self.templates.get(key).cloned() else {
             let decided = self.decided.remove(key);
-            self.goes_along(key, BTreeSet::new());
+            self.goes_along(key, &BTreeSet::new());
             return Outcome::Nowhere { preserve: decided.is_some_and(|decided| decided.preserve) };
         };
         let (decision, nowhere) = match self.decide(key, &template) {
@@ -287,7 +287,7 @@ impl Placer {
         if changed {
             self.dirty.extend(self.needs.get(key).into_iter().flatten().cloned());
         }
-        self.goes_along(key, needs);
+        self.goes_along(key, &needs);
         let required_by = self.needed_by.get(key).cloned().unwrap_or_default();
         if decision.is_none() && required_by.is_empty() {
             return Outcome::Nowhere { preserve: false };
@@ -339,10 +339,10 @@ impl Placer {
     }
 
     /// Notes what goes along with a template.
-    fn goes_along(&mut self, key: &ObjectKey, needs: BTreeSet<ObjectKey>) {
+    fn goes_along(&mut self, key: &ObjectKey, needs: &BTreeSet<ObjectKey>) {
         let before = replace(&mut self.needs, key, Some(needs.clone()).filter(|needs| !needs.is_empty()));
         let before = before.unwrap_or_default();
-        for gone in before.difference(&needs) {
+        for gone in before.difference(needs) {
             if let Some(parents) = self.needed_by.get_mut(gone) {
                 parents.remove(key);
                 if parents.is_empty() {

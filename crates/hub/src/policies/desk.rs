@@ -15,6 +15,7 @@ use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::PolicyId;
+use atoll_engine::placement::select::Nowhere;
 use atoll_engine::placement::{Change, Copy, Outcome, Placed, Placer, aggregate};
 use atoll_member::propagate::{CopyReport, CopyState, Order};
 use serde_json::{Value, json};
@@ -145,7 +146,7 @@ impl Desk {
             Event::Seen(source, key, object) => self.seen(&source, key, object.as_deref(), now),
             Event::Listed(Source::Templates(kind)) => drop(self.known.insert(kind)),
             Event::Listed(source) => drop(self.listed.insert(source)),
-            Event::Started(id) => self.started(id),
+            Event::Started(id) => self.started(&id),
             Event::Stopped(id) => {
                 self.members.remove(&id);
                 for item in self.items.values_mut() {
@@ -175,7 +176,7 @@ impl Desk {
                 let Some((key, outcome)) = self.placer.plan_next_of(|kind| known.contains(kind)) else {
                     break;
                 };
-                self.planned(key, outcome, now);
+                self.planned(&key, outcome, now);
                 self.watch();
             }
             self.tell_idle();
@@ -247,7 +248,7 @@ impl Desk {
                 match edge::propagation(&key, object) {
                     Ok(change) => self.placer.apply(change),
                     Err(why) => {
-                        self.tell(&key, &uid, true, "ApplyPolicyFailed", format!("it can't be read: {why}"))
+                        self.tell(&key, &uid, true, "ApplyPolicyFailed", format!("it can't be read: {why}"));
                     }
                 }
                 match object {
@@ -320,13 +321,13 @@ impl Desk {
         }
     }
 
-    fn started(&mut self, id: ClusterId) {
+    fn started(&mut self, id: &ClusterId) {
         self.members.insert(id.clone());
         let namespaces: Vec<_> = self.namespaces.keys().cloned().collect();
         for name in namespaces {
-            self.ensure_namespace(&id, &name);
+            self.ensure_namespace(id, &name);
         }
-        let held = self.items.iter().filter(|(_, item)| item.holders.contains_key(&id));
+        let held = self.items.iter().filter(|(_, item)| item.holders.contains_key(id));
         let held: Vec<_> = held.map(|(key, _)| key.clone()).collect();
         held.iter().for_each(|key| self.order(key));
     }
@@ -404,10 +405,10 @@ impl Desk {
         self.settle(&key, now);
     }
 
-    fn planned(&mut self, key: ObjectKey, outcome: Outcome, now: &str) {
+    fn planned(&mut self, key: &ObjectKey, outcome: Outcome, now: &str) {
         match outcome {
             Outcome::Nowhere { preserve } => {
-                let Some(item) = self.items.get_mut(&key) else { return };
+                let Some(item) = self.items.get_mut(key) else { return };
                 (item.placed, item.preserve) = (None, preserve);
                 item.persisted = true; // the binding of what goes is not written any more, but for its end
             }
@@ -416,11 +417,11 @@ impl Desk {
                 for id in placed.copies.keys() {
                     item.holders.entry(id.clone()).or_insert(Held::Silent);
                 }
-                item.placed = Some(*placed);
-                self.tell_of(&key);
+                (item.placed, item.preserve) = (Some(*placed), false);
+                self.tell_of(key);
             }
         }
-        self.settle(&key, now);
+        self.settle(key, now);
     }
 
     /// Brings everything about a template in line with what is known: its binding, the orders, what is shown.
@@ -540,7 +541,7 @@ impl Desk {
     fn tell_of(&mut self, key: &ObjectKey) {
         let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
         let Some(placed) = self.items.get(key).and_then(|item| item.placed.as_ref()) else { return };
-        let nowhere = placed.nowhere.as_ref().map(|nowhere| nowhere.text());
+        let nowhere = placed.nowhere.as_ref().map(Nowhere::text);
         let unknown: Vec<_> = placed.unknown.iter().cloned().collect();
         match nowhere {
             Some(why) => self.tell(key, &uid, true, "ScheduleBindingFailed", why),
