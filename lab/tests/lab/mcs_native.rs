@@ -1,4 +1,4 @@
-//! MultiClusterService: native names over clusters, with kubectl on a hub that has an API of its own, and real packets.
+//! `MultiClusterService`: native names over clusters, with kubectl on a hub that has an API of its own, and real packets.
 
 use crate::harness::{Outcome, Suite};
 use crate::policies::{World, has, kubectl, lacks};
