@@ -255,22 +255,20 @@ impl Placer {
         Some((key, outcome))
     }
 
-    /// Policies that speak of no template at all.
-    pub fn idle_policies(&self) -> BTreeSet<PolicyId> {
-        let speaks = |id: &PolicyId, spec: &PropagationSpec| {
-            self.templates.iter().any(|(key, template)| {
-                id.namespace.as_ref().is_none_or(|own| *own == key.namespace)
-                    && choose::meant(&spec.resource_selectors, key, template).is_some()
-            })
-        };
-        self.policies.iter().filter(|(id, spec)| !speaks(id, spec)).map(|(id, _)| id.clone()).collect()
+    /// Whether a policy speaks of no template at all.
+    pub fn is_idle(&self, id: &PolicyId) -> bool {
+        let Some(spec) = self.policies.get(id) else { return false };
+        !self.templates.iter().any(|(key, template)| {
+            id.namespace.as_ref().is_none_or(|own| *own == key.namespace)
+                && choose::meant(&spec.resource_selectors, key, template).is_some()
+        })
     }
 
     /// Plans a template. Twice the same, if nothing changed in between.
     pub fn plan(&mut self, key: &ObjectKey) -> Outcome {
         let Some(template) = self.templates.get(key).cloned() else {
             let decided = self.decided.remove(key);
-            self.goes_along(key, BTreeSet::new());
+            self.goes_along(key, &BTreeSet::new());
             return Outcome::Nowhere { preserve: decided.is_some_and(|decided| decided.preserve) };
         };
         let (decision, nowhere) = match self.decide(key, &template) {
@@ -289,7 +287,7 @@ impl Placer {
         if changed {
             self.dirty.extend(self.needs.get(key).into_iter().flatten().cloned());
         }
-        self.goes_along(key, needs);
+        self.goes_along(key, &needs);
         let required_by = self.needed_by.get(key).cloned().unwrap_or_default();
         if decision.is_none() && required_by.is_empty() {
             return Outcome::Nowhere { preserve: false };
@@ -341,10 +339,10 @@ impl Placer {
     }
 
     /// Notes what goes along with a template.
-    fn goes_along(&mut self, key: &ObjectKey, needs: BTreeSet<ObjectKey>) {
+    fn goes_along(&mut self, key: &ObjectKey, needs: &BTreeSet<ObjectKey>) {
         let before = replace(&mut self.needs, key, Some(needs.clone()).filter(|needs| !needs.is_empty()));
         let before = before.unwrap_or_default();
-        for gone in before.difference(&needs) {
+        for gone in before.difference(needs) {
             if let Some(parents) = self.needed_by.get_mut(gone) {
                 parents.remove(key);
                 if parents.is_empty() {

@@ -73,6 +73,8 @@ pub(crate) struct Brain {
     liveness: Liveness,
     trace: Trace,
     answers: Answers,
+    /// Services whose plans were handed out since somebody asked.
+    handed_out: BTreeSet<ServiceKey>,
     /// The operator's word on networks, which no member can change.
     declared: BTreeMap<ClusterId, Networks>,
     /// Members that hold something of a service and wait to be told what.
@@ -89,6 +91,7 @@ impl Brain {
             liveness: Liveness::new(lease_time),
             trace: Trace::default(),
             answers: Answers::default(),
+            handed_out: BTreeSet::new(),
             declared: BTreeMap::new(),
             asking: BTreeMap::new(),
             settle: Some(settle),
@@ -195,10 +198,20 @@ impl Brain {
         self.answers.news()
     }
 
+    /// The services whose plans were handed out since the last time.
+    pub(crate) fn handed_out(&mut self) -> BTreeSet<ServiceKey> {
+        std::mem::take(&mut self.handed_out)
+    }
+
+    /// The last plan of a service, once it could be made of what members have said.
+    pub(crate) fn plan_of(&self, key: &ServiceKey) -> Option<&Plan> {
+        self.engine.last_plan(key).filter(|_| self.settle.is_none()).map(|plan| &**plan)
+    }
+
     /// How it is with such a service.
     pub(crate) fn view(&self, key: &ServiceKey) -> View {
         let world = self.engine.world();
-        let plan = self.engine.last_plan(key).filter(|_| !self.gate.holds(key));
+        let plan = self.engine.last_plan(key);
         let member = |(id, cluster): (&ClusterId, &Cluster)| {
             let part = plan.and_then(|plan| plan.clusters.get(id)).map(|part| &part.dispatch);
             let holding = world.holding(key, id);
@@ -356,6 +369,7 @@ impl Brain {
     fn release(&mut self, plan: &Arc<Plan>, touched: &Touched, commands: &mut Vec<Command>) {
         let asking = self.asking.remove(&plan.service).unwrap_or_default();
         self.trace.handed_out(plan, touched);
+        self.handed_out.insert(plan.service.clone());
         let own = |id: &ClusterId| match touched {
             Touched::Slices(slices) => slices.iter().any(|(source, _)| source == id),
             Touched::Everything | Touched::Nothing => {

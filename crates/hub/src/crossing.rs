@@ -9,11 +9,11 @@
 pub(crate) mod board;
 mod edge;
 mod show;
-#[cfg(test)]
-mod tests;
 pub(crate) mod view;
 mod watch;
 mod write;
+
+use std::sync::Arc;
 
 use atoll_api::types::MultiClusterService;
 use atoll_member::Permit;
@@ -35,11 +35,12 @@ pub(crate) fn spawn(
     client: Client,
     watches: Client,
     permit: Permit,
+    hub: Arc<str>,
     tasks: &mut JoinSet<()>,
 ) -> (UnboundedReceiver<Seen>, UnboundedSender<Command>) {
     let (seen, sees) = unbounded_channel();
     let (writes, to_write) = unbounded_channel();
     tasks.spawn(watch::watch(watches, seen));
-    tasks.spawn(write::write_all(client, permit, to_write));
+    tasks.spawn(write::write_all(client, permit, hub, to_write));
     (sees, writes)
 }

@@ -19,6 +19,7 @@ use crate::clusterset;
 use crate::crossing::board::Wish;
 use crate::crossing::{self, Board};
 use crate::http::{Pages, Stage};
+use crate::mirror::{self, Mirror};
 use crate::options::Options;
 use crate::policies::{self, Copied, Policies};
 use crate::roster::{self, Roster};
@@ -59,6 +60,11 @@ struct Lead {
     crossing_writes: UnboundedSender<crossing::Command>,
     /// `MultiClusterServices` that have to be looked at, whatever the engine says.
     crossing_news: BTreeSet<ServiceKey>,
+    mirror: Mirror,
+    /// Services whose copies in the hub have to be looked at.
+    mirror_news: BTreeSet<ServiceKey>,
+    /// Whether all services that are exported through the hub have been said.
+    exports_known: bool,
 }
 
 /// Leads until `ends` does; then stops every member.
@@ -111,7 +117,12 @@ pub(crate) async fn lead(
     );
     brain.set_intents(intents, ending);
     let (mut crossings, crossing_writes) =
-        crossing::spawn(client.clone(), watches.clone(), permit.clone(), &mut tasks);
+        crossing::spawn(client.clone(), watches.clone(), permit.clone(), Arc::clone(&hub), &mut tasks);
+    let mut mirror = Mirror::default();
+    let mirrored: BTreeSet<ServiceKey> =
+        mirror::list(client, &hub).await?.iter().filter_map(|copy| mirror.recall(copy)).collect();
+    let (exported, mut exports) = unbounded_channel();
+    tasks.spawn(mirror::watch(watches.clone(), exported));
     for command in asked {
         let _ = crossing_writes.send(command);
     }
@@ -128,6 +139,9 @@ pub(crate) async fn lead(
         policies,
         crossing_writes,
         crossing_news: BTreeSet::new(),
+        mirror,
+        mirror_news: mirrored,
+        exports_known: false,
     };
 
     let mut ends = std::pin::pin!(ends);
@@ -147,6 +161,7 @@ pub(crate) async fn lead(
             () = std::future::ready(()), if more => {}
             Some(seen) = crossings.recv() => lead.crossing(seen),
             Some((key, copied)) = copied.recv() => lead.copied(key, copied),
+            Some(change) = exports.recv() => lead.exported(change),
             _ = showing.tick() => lead.show_crossings(),
             _ = housekeeping.tick() => lead.housekeeping(),
         }
@@ -289,6 +304,31 @@ impl Lead {
             let view = self.brain.view(&key);
             for command in self.board.look_at(&key, &view, &now) {
                 let _ = self.crossing_writes.send(command);
+            }
+        }
+        self.show_mirror();
+    }
+
+    /// A service is exported through the hub, or not any more; none: all that are have been said.
+    fn exported(&mut self, change: Option<(ServiceKey, bool)>) {
+        match change {
+            Some((key, exported)) => {
+                self.mirror_news.insert(key.clone());
+                self.mirror.exported(key, exported);
+            }
+            None => self.exports_known = true,
+        }
+    }
+
+    /// Brings the copies of slices that were exported through the hub up to date: after the members.
+    fn show_mirror(&mut self) {
+        self.mirror_news.append(&mut self.brain.handed_out());
+        if !self.exports_known {
+            return; // one that is not known yet is not gone
+        }
+        for key in std::mem::take(&mut self.mirror_news) {
+            for command in self.mirror.look_at(&key, self.brain.plan_of(&key)) {
+                let _ = self.crossing_writes.send(crossing::Command::Mirror(command));
             }
         }
     }

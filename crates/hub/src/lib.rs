@@ -29,6 +29,7 @@ mod identify;
 pub mod join;
 mod lead;
 mod metrics;
+mod mirror;
 pub mod networks;
 pub mod options;
 mod policies;

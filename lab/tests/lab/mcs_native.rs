@@ -1,4 +1,4 @@
-//! MultiClusterService: native names over clusters, with kubectl on a hub that has an API of its own, and real packets.
+//! `MultiClusterService`: native names over clusters, with kubectl on a hub that has an API of its own, and real packets.
 
 use crate::harness::{Outcome, Suite};
 use crate::policies::{World, has, kubectl, lacks};
@@ -75,7 +75,7 @@ async fn answers(client: &Cluster, from: &str) -> Outcome {
         "workload fetch --timeout=2s --address=serve:80",
         "workload fetch --timeout=2s --udp=true --address=serve.default.svc:81",
     ] {
-        client.exec_until("default", "tools", ask, |said| said == want).await?;
+        client.exec_until("default", "tools", ask, |said| said.trim() == want).await?;
     }
     Ok(())
 }

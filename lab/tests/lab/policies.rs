@@ -336,6 +336,12 @@ spec:
     Ok(())
 }
 
+/// How many endpoints there are in a list of slices.
+fn endpoints(list: &Value) -> usize {
+    let slices = list["items"].as_array().into_iter().flatten();
+    slices.map(|slice| slice["endpoints"].as_array().map_or(0, Vec::len)).sum()
+}
+
 /// The manifests of Karmada's walkthrough for multi-cluster services, in its order.
 const CRDS: &str = include_str!("policies/crds.yaml");
 const WORKLOAD: &str = include_str!("policies/workload.yaml");
@@ -370,6 +376,19 @@ async fn walkthrough() -> Outcome {
     let ask = format!("workload fetch --timeout=2s --address={address}:80");
     two.exec_until("default", "tools", &ask, |said| said.contains("hello from cluster member1")).await?;
     world.hub_has(&["rb", "serve-serviceimport"], "the import is where it should be", applied).await?;
+
+    // What Karmada's own tests look for: the event, and as many endpoints in the hub and in member2 as there are pods.
+    world
+        .hub_has(&["events"], "the import is told", |found| {
+            found.to_string().contains("SyncDerivedServiceSucceed")
+        })
+        .await?;
+    let slices = ["endpointslices", "-l", "kubernetes.io/service-name=derived-serve"];
+    for replicas in [1, 2] {
+        world.kubectl(&["scale", "deployment", "serve", &format!("--replicas={replicas}")], "").await?;
+        world.hub_has(&slices, "endpoints are mirrored", |found| endpoints(found) == replicas).await?;
+        has(two, &slices, "endpoints are imported", |found| endpoints(found) == replicas).await?;
+    }
     world.lab.down()?;
     Ok(())
 }

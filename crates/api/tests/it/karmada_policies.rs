@@ -12,15 +12,15 @@ use crate::{facts, published};
 const BASES: &str = "charts/karmada/_crds/bases";
 
 fn published_crd(module: &Path, name: &str) -> Value {
-    let (plural, group) = name.split_once('.').unwrap();
-    let folder = group.split('.').next().unwrap();
+    let (plural, group) = name.split_once('.').expect("plural and group");
+    let folder = group.split('.').next().expect("a group");
     let file = format!("{BASES}/{folder}/{group}_{plural}.yaml");
-    serde_saphyr::from_str(&published::read(module, &file)).unwrap()
+    serde_saphyr::from_str(&published::read(module, &file)).expect("a CRD")
 }
 
 /// The CRD with its stored version alone.
 fn stored(mut crd: Value) -> Value {
-    let versions = crd["spec"]["versions"].as_array_mut().unwrap();
+    let versions = crd["spec"]["versions"].as_array_mut().expect("versions");
     versions.retain(|version| version["storage"] == true);
     crd
 }
@@ -29,7 +29,7 @@ fn stored(mut crd: Value) -> Value {
 fn outline(name: &str, schema: &Value, depth: usize, lines: &mut String) {
     lines.push_str(&" ".repeat(depth));
     lines.push_str(name);
-    for (key, value) in schema.as_object().unwrap() {
+    for (key, value) in schema.as_object().expect("a schema is an object") {
         let nested = ["description", "properties", "items"].contains(&key.as_str())
             || (key == "additionalProperties" && value.is_object());
         if !nested {

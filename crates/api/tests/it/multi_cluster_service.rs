@@ -1,4 +1,4 @@
-//! MultiClusterService, against the CRD and the webhook of Karmada's own release.
+//! `MultiClusterService`, against the CRD and the webhook of Karmada's own release.
 
 use atoll_api::crds::{self, rules};
 use serde_json::Value;

@@ -36,7 +36,7 @@ pub fn prune(template: &Value) -> Value {
             drop(object.as_object_mut().and_then(|root| root.remove("data")));
         }
         ("batch", "Job") if object.pointer("/spec/manualSelector") != Some(&Value::Bool(true)) => {
-            job(&mut object)
+            job(&mut object);
         }
         _ => {}
     }

@@ -1,11 +1,13 @@
-//! What a MultiClusterService brings to whom.
+//! What a `MultiClusterService` brings to whom.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use atoll_engine::check::{Broken, check};
 use atoll_engine::engine::Engine;
 use atoll_engine::facts::*;
 use atoll_engine::intent::{AskedPort, Clusters, CrossCluster};
-use atoll_engine::names::{Hostname, PortName};
+use atoll_engine::names::{ClusterId, Hostname, NodeName, PortName};
 use atoll_engine::plan::{
     DispatchPlan, Plan, Slice, SlicesFrom, StaleMark, Touched, Unknown, WhyNotDispatched, WhyNothing,
 };
@@ -43,7 +45,7 @@ fn asked(members: &[Member], asked: CrossCluster) -> Engine {
 
 fn from(plan: &Plan, consumer: &str) -> BTreeMap<String, Vec<String>> {
     let DispatchPlan::Present(from) = &plan.clusters[&id(consumer)].dispatch else { return BTreeMap::new() };
-    let names = |list: &[std::sync::Arc<Slice>]| list.iter().map(|slice| slice.name.to_string()).collect();
+    let names = |list: &[Arc<Slice>]| list.iter().map(|slice| slice.name.to_string()).collect();
     from.iter()
         .filter_map(|(source, from)| match from {
             SlicesFrom::Exactly(list, _) => Some((source.to_string(), names(list))),
@@ -233,4 +235,69 @@ fn a_changed_slice_touches_that_slice_and_nothing_else() {
     let outcome = plan_at(&mut engine, Time::from_secs(1001));
     assert_eq!(outcome.touched, Touched::Slices([(id("paris"), slice_name("web-1"))].into()));
     assert_eq!(outcome.memory, None);
+}
+
+#[test]
+fn a_spoiled_plan_is_found_out() {
+    type Spoil = fn(&mut Plan);
+    fn held(plan: &mut Plan) -> &mut litemap::LiteMap<ClusterId, SlicesFrom> {
+        match &mut plan.clusters.get_mut(&id("tokyo")).unwrap().dispatch {
+            DispatchPlan::Present(from) => Arc::make_mut(from),
+            other => panic!("{other:?}"),
+        }
+    }
+    fn spoil(plan: &mut Plan, how: impl FnOnce(&mut Slice)) {
+        let from = held(plan).get_mut(&id("paris")).unwrap();
+        let SlicesFrom::Exactly(list, _) = from else { panic!("{from:?}") };
+        let mut slices = list.to_vec();
+        how(Arc::make_mut(&mut slices[0]));
+        *list = slices.into();
+    }
+    let name = || slice_name("paris-web-1");
+    let cases: Vec<(Spoil, Broken)> = vec![
+        (|p| p.clusters.get_mut(&id("paris")).unwrap().follow = false, Broken::ProviderNotFollowed),
+        (
+            |p| {
+                let tokyo = p.clusters[&id("tokyo")].dispatch.clone();
+                p.clusters.get_mut(&id("paris")).unwrap().dispatch = tokyo;
+            },
+            Broken::DispatchedUnasked,
+        ),
+        (
+            |p| {
+                let absent = DispatchPlan::Absent(WhyNotDispatched::NotAsked);
+                p.clusters.get_mut(&id("tokyo")).unwrap().dispatch = absent;
+            },
+            Broken::DispatchMissing,
+        ),
+        (
+            |p| {
+                *held(p).get_mut(&id("paris")).unwrap() =
+                    SlicesFrom::Exactly([].into(), atoll_engine::reason::Kept::Alive);
+            },
+            Broken::SliceMissing { source: id("paris"), slice: slice_name("web-1") },
+        ),
+        (|p| drop(held(p).remove(&id("paris"))), Broken::UnheardWithdrawn { source: id("paris") }),
+        (
+            |p| spoil(p, |slice| slice.endpoints[0].hostname = Some(Hostname::parse("web-0").unwrap())),
+            Broken::ForeignHostname { slice: name() },
+        ),
+        (
+            |p| spoil(p, |slice| slice.endpoints[0].node = Some(NodeName::parse("node-1").unwrap())),
+            Broken::ForeignNode { slice: name() },
+        ),
+        (|p| spoil(p, |slice| slice.source = id("tokyo")), Broken::WrongSource { slice: name() }),
+        (
+            |p| spoil(p, |slice| slice.endpoints[0].addresses = ["10.9.9.9".parse().unwrap()].into()),
+            Broken::Invented { slice: name(), address: "10.9.9.9".parse().unwrap() },
+        ),
+    ];
+    let members = [serving("paris", "10.1.0.1").heard(), member("tokyo").heard()];
+    for (spoil, broken) in cases {
+        let mut engine = asked(&members, asks(&["paris"], &["tokyo"]));
+        let mut planned = Plan::clone(&plan(&mut engine));
+        spoil(&mut planned);
+        let found: Vec<_> = check(engine.world(), &planned).into_iter().map(|found| found.broken).collect();
+        assert!(found.contains(&broken), "{broken:?} is not in {found:?}");
+    }
 }

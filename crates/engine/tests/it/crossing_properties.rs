@@ -1,4 +1,4 @@
-//! What holds whatever MultiClusterServices ask for.
+//! What holds whatever `MultiClusterServices` ask for.
 
 use std::collections::{BTreeMap, BTreeSet};
 

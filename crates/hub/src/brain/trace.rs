@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use atoll_engine::names::{ClusterId, ServiceKey, SliceName};
-use atoll_engine::plan::{ImportPlan, Plan, Touched};
+use atoll_engine::plan::{DispatchPlan, ImportPlan, Plan, Touched};
 
 /// Nobody waits longer than that for a write; a target that had nothing to write is forgotten then.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -48,9 +48,12 @@ impl Trace {
             if !written {
                 continue;
             }
-            let awaited = self.awaited.entry((plan.service.clone(), source, slice)).or_default();
+            let of = (plan.service.clone(), source.clone(), slice);
+            let awaited = self.awaited.entry(of).or_default();
             for (target, own) in &plan.clusters {
-                if matches!(own.import, ImportPlan::Present { .. }) {
+                let dispatched =
+                    matches!(&own.dispatch, DispatchPlan::Present(from) if from.get(&source).is_some());
+                if dispatched || matches!(own.import, ImportPlan::Present { .. }) {
                     awaited.entry(target.clone()).or_insert(at);
                 }
             }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::edge::{self, Asked};
 use super::show::{Is, Shown, show};
 use super::view::{Contact, View};
+use crate::mirror;
 use crate::policies::Copied;
 
 /// What is to be written.
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Release { key: ServiceKey, uid: String, revision: String, finalizers: Vec<String> },
     /// The status.
     Status { key: ServiceKey, uid: String, status: Box<Value> },
+    /// Copies of slices that were exported through the hub.
+    Mirror(mirror::Command),
     /// Something that happened.
     Tell { key: ServiceKey, uid: String, warning: bool, reason: &'static str, message: String },
 }

@@ -113,6 +113,7 @@ fn locality(object: &MultiClusterService, remarks: &mut Vec<String>) -> Option<L
 mod tests {
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value)] // a manifest is written where it is used
     fn read(spec: serde_json::Value, annotations: serde_json::Value) -> Option<Asked> {
         let object = serde_json::json!({
             "apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService",

@@ -1,21 +1,24 @@
 //! Writes about `MultiClusterServices` into the hub's API: per object and part one at a time, the latest wins.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_api::names::kind::networking;
 use atoll_api::names::label;
 use atoll_api::types::MultiClusterService;
-use atoll_engine::names::ServiceKey;
+use atoll_engine::names::{ServiceKey, SliceName};
 use atoll_member::Permit;
 use k8s_openapi::api::core::v1::Event as KubeEvent;
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::board::Command;
 use crate::connect::{code, why};
+use crate::mirror;
 
 /// Requests under way.
 const IN_FLIGHT: usize = 16;
@@ -29,6 +32,7 @@ enum Place {
     Itself(ServiceKey),
     Status(ServiceKey),
     Told(ServiceKey, &'static str),
+    Mirrored(ServiceKey, SliceName),
 }
 
 fn place(command: &Command) -> Place {
@@ -36,11 +40,18 @@ fn place(command: &Command) -> Place {
         Command::Hold { key, .. } | Command::Release { key, .. } => Place::Itself(key.clone()),
         Command::Status { key, .. } => Place::Status(key.clone()),
         Command::Tell { key, reason, .. } => Place::Told(key.clone(), reason),
+        Command::Mirror(mirror::Command::Put(key, slice)) => Place::Mirrored(key.clone(), slice.name.clone()),
+        Command::Mirror(mirror::Command::Delete(key, name)) => Place::Mirrored(key.clone(), name.clone()),
     }
 }
 
 /// Carries out writes until nobody sends any.
-pub(super) async fn write_all(client: Client, permit: Permit, mut wanted: UnboundedReceiver<Command>) {
+pub(super) async fn write_all(
+    client: Client,
+    permit: Permit,
+    hub: Arc<str>,
+    mut wanted: UnboundedReceiver<Command>,
+) {
     let (done, mut ended) = unbounded_channel::<(Place, Option<Command>)>();
     let mut waiting: BTreeMap<Place, Command> = BTreeMap::new();
     let mut flying: BTreeSet<Place> = BTreeSet::new();
@@ -61,9 +72,10 @@ pub(super) async fn write_all(client: Client, permit: Permit, mut wanted: Unboun
             let Some(place) = waiting.keys().find(|place| !flying.contains(*place)).cloned() else { break };
             let Some(command) = waiting.remove(&place) else { break };
             flying.insert(place.clone());
-            let (client, permit, done) = (client.clone(), permit.clone(), done.clone());
+            let (client, permit, done, hub) =
+                (client.clone(), permit.clone(), done.clone(), Arc::clone(&hub));
             tokio::spawn(async move {
-                let again = !permit.holds() || !carried_out(&client, &command).await;
+                let again = !permit.holds() || !carried_out(&client, &hub, &command).await;
                 if again {
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -74,8 +86,8 @@ pub(super) async fn write_all(client: Client, permit: Permit, mut wanted: Unboun
 }
 
 /// Whether there is nothing more to do about it.
-async fn carried_out(client: &Client, command: &Command) -> bool {
-    match send(client, command).await {
+async fn carried_out(client: &Client, hub: &str, command: &Command) -> bool {
+    match send(client, hub, command).await {
         Ok(()) => true,
         // It is gone, or another state of it is there by now, of which the watch will tell.
         Err(error) if matches!(code(&error), Some(404 | 409)) => true,
@@ -90,7 +102,7 @@ async fn carried_out(client: &Client, command: &Command) -> bool {
     }
 }
 
-async fn send(client: &Client, command: &Command) -> Result<(), kube::Error> {
+async fn send(client: &Client, hub: &str, command: &Command) -> Result<(), kube::Error> {
     let api =
         |key: &ServiceKey| Api::<MultiClusterService>::namespaced(client.clone(), key.namespace.as_str());
     let plain = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -117,6 +129,16 @@ async fn send(client: &Client, command: &Command) -> Result<(), kube::Error> {
             });
             let params = PatchParams::apply(MANAGER).force();
             api(key).patch_status(key.name.as_str(), &params, &Patch::Apply(object)).await.map(drop)
+        }
+        Command::Mirror(mirror::Command::Put(key, slice)) => {
+            let slices = Api::<EndpointSlice>::namespaced(client.clone(), key.namespace.as_str());
+            let copy = atoll_member::mirrored(key, slice, hub);
+            let params = PatchParams::apply(MANAGER).force();
+            slices.patch(slice.name.as_str(), &params, &Patch::Apply(copy)).await.map(drop)
+        }
+        Command::Mirror(mirror::Command::Delete(key, name)) => {
+            let slices = Api::<EndpointSlice>::namespaced(client.clone(), key.namespace.as_str());
+            slices.delete(name.as_str(), &DeleteParams::default()).await.map(drop)
         }
         Command::Tell { key, uid, warning, reason, message } => {
             let event = event(key, uid, *warning, reason, message).map_err(kube::Error::SerdeError)?;

@@ -10,11 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use atoll_api::names::label;
+use atoll_api::names::{event, kind, label};
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::PolicyId;
+use atoll_engine::placement::select::Nowhere;
 use atoll_engine::placement::{Change, Copy, Outcome, Placed, Placer, aggregate};
 use atoll_member::propagate::{CopyReport, CopyState, Order};
 use serde_json::{Value, json};
@@ -145,7 +146,7 @@ impl Desk {
             Event::Seen(source, key, object) => self.seen(&source, key, object.as_deref(), now),
             Event::Listed(Source::Templates(kind)) => drop(self.known.insert(kind)),
             Event::Listed(source) => drop(self.listed.insert(source)),
-            Event::Started(id) => self.started(id),
+            Event::Started(id) => self.started(&id),
             Event::Stopped(id) => {
                 self.members.remove(&id);
                 for item in self.items.values_mut() {
@@ -175,7 +176,7 @@ impl Desk {
                 let Some((key, outcome)) = self.placer.plan_next_of(|kind| known.contains(kind)) else {
                     break;
                 };
-                self.planned(key, outcome, now);
+                self.planned(&key, outcome, now);
                 self.watch();
             }
             self.tell_idle();
@@ -247,7 +248,7 @@ impl Desk {
                 match edge::propagation(&key, object) {
                     Ok(change) => self.placer.apply(change),
                     Err(why) => {
-                        self.tell(&key, &uid, true, "ApplyPolicyFailed", format!("it can't be read: {why}"))
+                        self.tell(&key, &uid, true, "ApplyPolicyFailed", format!("it can't be read: {why}"));
                     }
                 }
                 match object {
@@ -320,13 +321,13 @@ impl Desk {
         }
     }
 
-    fn started(&mut self, id: ClusterId) {
+    fn started(&mut self, id: &ClusterId) {
         self.members.insert(id.clone());
         let namespaces: Vec<_> = self.namespaces.keys().cloned().collect();
         for name in namespaces {
-            self.ensure_namespace(&id, &name);
+            self.ensure_namespace(id, &name);
         }
-        let held = self.items.iter().filter(|(_, item)| item.holders.contains_key(&id));
+        let held = self.items.iter().filter(|(_, item)| item.holders.contains_key(id));
         let held: Vec<_> = held.map(|(key, _)| key.clone()).collect();
         held.iter().for_each(|key| self.order(key));
     }
@@ -404,10 +405,10 @@ impl Desk {
         self.settle(&key, now);
     }
 
-    fn planned(&mut self, key: ObjectKey, outcome: Outcome, now: &str) {
+    fn planned(&mut self, key: &ObjectKey, outcome: Outcome, now: &str) {
         match outcome {
             Outcome::Nowhere { preserve } => {
-                let Some(item) = self.items.get_mut(&key) else { return };
+                let Some(item) = self.items.get_mut(key) else { return };
                 (item.placed, item.preserve) = (None, preserve);
                 item.persisted = true; // the binding of what goes is not written any more, but for its end
             }
@@ -416,11 +417,11 @@ impl Desk {
                 for id in placed.copies.keys() {
                     item.holders.entry(id.clone()).or_insert(Held::Silent);
                 }
-                item.placed = Some(*placed);
-                self.tell_of(&key);
+                (item.placed, item.preserve) = (Some(*placed), false);
+                self.tell_of(key);
             }
         }
-        self.settle(&key, now);
+        self.settle(key, now);
     }
 
     /// Brings everything about a template in line with what is known: its binding, the orders, what is shown.
@@ -497,7 +498,10 @@ impl Desk {
             item.status = status.clone();
             self.out.push(Command::PutStatus(binding.clone(), Box::new(status)));
         }
-        let Some(template) = self.placer.template(key) else { return };
+        self.tell_imported(key);
+        let (Some(item), Some(template)) = (self.items.get_mut(key), self.placer.template(key)) else {
+            return;
+        };
         let said: BTreeMap<ClusterId, Value> = item
             .holders
             .iter()
@@ -520,10 +524,24 @@ impl Desk {
         }
     }
 
+    /// A ServiceImport of the hub: a member writes its own after the derived Service has an address, so where one is, the other is.
+    fn tell_imported(&mut self, key: &ObjectKey) {
+        let item = self.items.get(key).filter(|_| key.kind.is(kind::mcs::GROUP, kind::mcs::SERVICE_IMPORT));
+        let Some((item, placed)) = item.and_then(|item| Some((item, item.placed.as_ref()?))) else { return };
+        let held =
+            |id: &ClusterId| matches!(item.holders.get(id), Some(Held::Said(CopyState::Applied { .. })));
+        if !placed.copies.is_empty() && placed.copies.keys().all(held) {
+            let names: Vec<_> = placed.copies.keys().map(ClusterId::as_str).collect();
+            let message = format!("the derived Service is in {}", names.join(", "));
+            let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
+            self.tell(key, &uid, false, event::import::SYNC_DERIVED_SERVICE_SUCCEED, message);
+        }
+    }
+
     fn tell_of(&mut self, key: &ObjectKey) {
         let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
         let Some(placed) = self.items.get(key).and_then(|item| item.placed.as_ref()) else { return };
-        let nowhere = placed.nowhere.as_ref().map(|nowhere| nowhere.text());
+        let nowhere = placed.nowhere.as_ref().map(Nowhere::text);
         let unknown: Vec<_> = placed.unknown.iter().cloned().collect();
         match nowhere {
             Some(why) => self.tell(key, &uid, true, "ScheduleBindingFailed", why),
@@ -540,11 +558,11 @@ impl Desk {
         if self.known != self.watched {
             return;
         }
-        for id in self.placer.idle_policies() {
-            if let Some((key, uid)) = self.policies.get(&id).cloned() {
-                let message = "its resourceSelectors match nothing in the hub".to_owned();
-                self.tell(&key, &uid, true, "ApplyPolicyFailed", message);
-            }
+        let idle = self.policies.iter().filter(|(id, _)| self.placer.is_idle(id));
+        let idle: Vec<(ObjectKey, String)> = idle.map(|(_, told)| told.clone()).collect();
+        for (key, uid) in idle {
+            let message = "its resourceSelectors match nothing in the hub".to_owned();
+            self.tell(&key, &uid, true, "ApplyPolicyFailed", message);
         }
     }
 

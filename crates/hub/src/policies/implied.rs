@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use atoll_engine::intent::{Clusters, CrossCluster};
-use atoll_engine::names::ServiceKey;
+use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::Policy;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::PolicyId;
@@ -32,7 +32,7 @@ pub(super) fn policy(key: &ServiceKey, intent: &CrossCluster) -> Option<Policy> 
     }
     let mut placement = json!({ "clusterTolerations": [{ "operator": "Exists" }] });
     if let (Clusters::Named(providers), Clusters::Named(consumers)) = (&intent.providers, &intent.consumers) {
-        let names: BTreeSet<&str> = providers.union(consumers).map(|id| id.as_str()).collect();
+        let names: BTreeSet<&str> = providers.union(consumers).map(ClusterId::as_str).collect();
         if names.is_empty() {
             return None; // no name at all would mean every cluster
         }
@@ -55,7 +55,6 @@ pub(super) fn policy(key: &ServiceKey, intent: &CrossCluster) -> Option<Policy> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use atoll_engine::names::ClusterId;
 
     #[test]
     fn it_goes_to_providers_and_consumers_and_to_all_where_all_are_meant() {

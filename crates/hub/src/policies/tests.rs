@@ -186,6 +186,7 @@ fn config_map(namespace: &str, name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data})
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn policy(kind: &str, name: &str, selector: Value, placement: Value) -> Value {
     let mut policy = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": {"name": name},
         "spec": {"resourceSelectors": selector, "placement": placement}});

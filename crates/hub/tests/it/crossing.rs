@@ -1,10 +1,11 @@
-//! What a MultiClusterService does, from its manifest to the members and back to its conditions.
+//! What a `MultiClusterService` does, from its manifest to the members and back to its conditions.
 
 use anyhow::ensure;
 use serde_json::{Value, json};
 
 use crate::world::{Cluster, Outcome, World};
 
+#[allow(clippy::needless_pass_by_value)] // a manifest is written where it is used
 fn mcs(name: &str, spec: Value) -> Value {
     let mut object = json!({"apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService",
         "metadata": {"name": name, "namespace": "shop"}, "spec": {"types": ["CrossCluster"]}});
@@ -314,5 +315,39 @@ async fn names_that_clash_or_are_too_long_exports_and_ports() -> Outcome {
     world.members[2]
         .becomes(&first, "no port crosses", |found| found["ports"].as_array().is_none_or(Vec::is_empty))
         .await?;
+    world.halt().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_is_exported_through_the_hub_is_mirrored_there() -> Outcome {
+    let mut world = two().await?;
+    let export = json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+        "metadata": {"name": "serve", "namespace": "shop"}});
+    let policy = |kind: &str, api: &str, name: &str| {
+        json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"resourceSelectors": [{"apiVersion": api, "kind": kind, "name": "serve"}],
+                "placement": {"clusterAffinity": {"clusterNames": ["member1"]}}}})
+    };
+    world.hub.apply(export.clone()).await?;
+    world.hub.apply(policy("ServiceExport", "multicluster.x-k8s.io/v1beta1", "export")).await?;
+    world.hub.apply(policy("Service", "v1", "service")).await?;
+    let copy = slice("serve", "imported-member1-serve-1", "");
+    let address = |found: &Value| found["endpoints"][0]["addresses"][0].clone();
+    let there = world.hub.becomes(&copy, "it is mirrored", |found| address(found) == "10.1.0.1").await?;
+    ensure!(there["metadata"]["labels"]["kubernetes.io/service-name"] == "derived-serve", "{there:#}");
+    ensure!(there["endpoints"][0]["nodeName"].is_null(), "{there:#}");
+    world.members[0].apply(slice("serve", "serve-1", "10.1.0.7")).await?;
+    world.hub.becomes(&copy, "it follows", |found| address(found) == "10.1.0.7").await?;
+
+    // A hub that starts anew knows its copies, and what is exported no more goes.
+    world.halt().await?;
+    world.members[0].apply(slice("serve", "serve-1", "10.1.0.8")).await?;
+    world.run();
+    world.hub.becomes(&copy, "it follows", |found| address(found) == "10.1.0.8").await?;
+    world.halt().await?;
+    world.hub.delete(&export).await?;
+    world.run();
+    world.hub.becomes(&copy, "it is gone", Value::is_null).await?;
     world.halt().await
 }

@@ -54,7 +54,8 @@ impl Cluster {
                     let service = service.clone();
                     async move {
                         let (head, body) = request.into_parts();
-                        let body = body.collect().await.map(|all| all.to_bytes()).unwrap_or_default();
+                        let body =
+                            body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
                         let request = http::Request::from_parts(head, Full::new(body));
                         Ok::<_, std::convert::Infallible>(service.answer(request).await)
                     }
@@ -174,11 +175,13 @@ impl Cluster {
     }
 }
 
+type Running = JoinHandle<Result<(), atoll_hub::HubError>>;
+
 /// A hub with its members.
 pub(crate) struct World {
     pub(crate) hub: Cluster,
     pub(crate) members: Vec<Cluster>,
-    running: Option<(oneshot::Sender<()>, JoinHandle<Result<(), atoll_hub::HubError>>)>,
+    running: Option<(oneshot::Sender<()>, Running)>,
 }
 
 impl World {

@@ -4,6 +4,7 @@ mod cost;
 mod full;
 mod medium;
 mod power;
+mod race;
 
 use super::{Key, Object, Write};
 use bytes::Bytes;

@@ -88,7 +88,7 @@ struct Doubt {
 #[derive(Default)]
 struct Batch {
     changes: Vec<Change>,
-    waiting: Vec<(Answer, Object)>,
+    waiting: Vec<(Answer, Result<Object, WriteError>)>,
     /// What keys of this batch are after it, so far.
     now: HashMap<Key, Option<Object>>,
     bytes: usize,
@@ -120,6 +120,7 @@ impl Desk {
             let _ = answer.send(Err(error));
             return;
         }
+        let unseen = batch.now.contains_key(&key);
         let (current, revision) = {
             let state = self.shared.read();
             let current = batch.now.get(&key).cloned().unwrap_or_else(|| state.get(&key));
@@ -127,6 +128,8 @@ impl Desk {
         };
         match decide(key, current, write, revision) {
             Ok(change) => batch.add(change, answer),
+            // Judged by what nobody can see yet: whoever hears that it is there must find it.
+            Err(error) if unseen => batch.waiting.push((answer, Err(error))),
             Err(error) => {
                 let _ = answer.send(Err(error));
             }
@@ -141,8 +144,8 @@ impl Desk {
         match self.disk.commit(&changes) {
             Ok(()) => {
                 self.shared.publish(changes);
-                for (answer, object) in waiting {
-                    let _ = answer.send(Ok(object));
+                for (answer, decided) in waiting {
+                    let _ = answer.send(decided);
                 }
             }
             Err(failed) => {
@@ -190,6 +193,6 @@ impl Batch {
         self.bytes += object.body.len();
         self.now.insert(object.key.clone(), after);
         self.changes.push(change);
-        self.waiting.push((answer, object));
+        self.waiting.push((answer, Ok(object)));
     }
 }

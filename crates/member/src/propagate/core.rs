@@ -185,7 +185,7 @@ impl Core {
                     self.queue.add(key);
                 }
             }
-            Event::Answered(key, answer) => self.answered(key, answer, now),
+            Event::Answered(key, answer) => self.answered(&key, answer, now),
             Event::Permitted(permitted) => self.permitted = permitted,
             Event::Tick => {}
         }
@@ -272,8 +272,8 @@ impl Core {
         }
     }
 
-    fn answered(&mut self, key: ObjectKey, answer: Result<Answer, Failure>, now: Instant) {
-        let Some(entry) = self.entries.get_mut(&key) else { return };
+    fn answered(&mut self, key: &ObjectKey, answer: Result<Answer, Failure>, now: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
         let flight = entry.flying.take();
         self.queue.land();
         let answer = match answer {
@@ -293,7 +293,7 @@ impl Core {
             Answer::There(live) => (entry.foreign, entry.live) = (Some(*live), None),
             Answer::Absent => (entry.foreign, entry.live) = (None, None),
         }
-        self.queue.recover(&key);
+        self.queue.recover(key);
         self.queue.add(key.clone());
         if key.kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             // Kinds that were missing may be served soon.
@@ -309,8 +309,8 @@ impl Core {
         }
     }
 
-    fn failed(&mut self, key: ObjectKey, verb: &'static str, failure: Failure, now: Instant) {
-        let Some(entry) = self.entries.get_mut(&key) else { return };
+    fn failed(&mut self, key: &ObjectKey, verb: &'static str, failure: Failure, now: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
         let (stuck, pause) = match failure {
             // Look at what is there, then decide anew.
             Failure::AlreadyExists | Failure::Conflict => {
@@ -342,10 +342,10 @@ impl Core {
         };
         self.queue.later(key.clone(), pause, now);
         if let Some(why) = stuck {
-            if let Some(entry) = self.entries.get_mut(&key) {
+            if let Some(entry) = self.entries.get_mut(key) {
                 entry.stuck = Some(why.clone());
             }
-            self.tell(&key, CopyState::NotApplied(why));
+            self.tell(key, CopyState::NotApplied(why));
         }
     }
 

@@ -106,6 +106,7 @@ async fn becomes(
     .await
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn config_map(data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "default"}, "data": data})
 }

@@ -1,4 +1,4 @@
-//! What a member does for a MultiClusterService.
+//! What a member does for a `MultiClusterService`.
 
 use anyhow::ensure;
 use atoll_engine::intent::{Clusters as Chosen, CrossCluster};

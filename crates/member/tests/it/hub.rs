@@ -51,7 +51,7 @@ impl Hub {
         Self::start_asking(lab, BTreeMap::new()).await
     }
 
-    /// The same, with MultiClusterServices that are there from the beginning.
+    /// The same, with `MultiClusterServices` that are there from the beginning.
     pub(crate) async fn start_asking(
         lab: &Clusters,
         asked: BTreeMap<ServiceKey, CrossCluster>,
@@ -136,7 +136,7 @@ impl Hub {
         note(&self.said)
     }
 
-    /// What a MultiClusterService asks for, or that there is none any more.
+    /// What a `MultiClusterService` asks for, or that there is none any more.
     pub(crate) fn intend(&self, key: &ServiceKey, intent: Option<CrossCluster>) -> anyhow::Result<()> {
         Ok(self.intents.send((key.clone(), intent))?)
     }

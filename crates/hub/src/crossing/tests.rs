@@ -1,1 +1,0 @@
-//! MultiClusterServices in a whole hub.
