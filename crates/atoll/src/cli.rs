@@ -100,6 +100,12 @@ impl HubApi {
         let own = self.own_data_dir().map(|data_dir| data_dir.join("kubeconfig"));
         // Without a word about it, a hub's own API comes before whatever kubectl is pointed at.
         let own = own.filter(|file| self.data_dir.is_some() || file.is_file());
+        // Nor does anybody have to say so who has started `atoll up` and nothing else.
+        let nothing_said = self.kubeconfig.is_none() && self.context.is_none() && self.data_dir.is_none();
+        let sandbox = crate::context::sandbox_kubeconfig(|key| std::env::var_os(key)).filter(|file| {
+            nothing_said && own.is_none() && std::env::var_os("KUBECONFIG").is_none() && file.is_file()
+        });
+        let own = own.or(sandbox);
         let file = self.kubeconfig.as_deref().or(own.as_deref());
         atoll_hub::connect::config(file, self.context.as_deref()).await
     }

@@ -57,16 +57,44 @@ pub(crate) async fn of_sandbox(name: &str, kubeconfig: Option<&Path>) -> anyhow:
     Ok(connect::config(Some(&file), Some(name)).await?)
 }
 
-/// Where `atoll up` writes its kubeconfig: in `$ATOLL_UP_DIR`, else in `~/.atoll/up`.
+/// Where `atoll up` writes its kubeconfig.
 pub(crate) fn sandbox_kubeconfig(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
+    sandbox_dir(env, is_sandbox).map(|dir| dir.join("kubeconfig"))
+}
+
+/// The directory of the sandbox that is meant: `$ATOLL_UP_DIR`, or the one whose kubeconfig is in `$KUBECONFIG`, or `~/.atoll/up`.
+pub(crate) fn sandbox_dir(
+    env: impl Fn(&str) -> Option<std::ffi::OsString>,
+    is_sandbox: impl Fn(&Path) -> bool,
+) -> Option<PathBuf> {
     let some = |key| env(key).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let dir = some("ATOLL_UP_DIR").or_else(|| some("HOME").map(|home| home.join(".atoll").join("up")));
-    dir.map(|dir| dir.join("kubeconfig"))
+    let exported = || {
+        let dir = some("KUBECONFIG")?.parent()?.to_owned();
+        is_sandbox(&dir).then_some(dir)
+    };
+    let at_home = || some("HOME").map(|home| home.join(".atoll").join("up"));
+    some("ATOLL_UP_DIR").or_else(exported).or_else(at_home)
+}
+
+/// Did `atoll up` make this directory?
+pub(crate) fn is_sandbox(dir: &Path) -> bool {
+    dir.join("state.json").is_file()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_exported_kubeconfig_says_which_sandbox_is_meant() {
+        let env = |key: &str| match key {
+            "KUBECONFIG" => Some("/second/kubeconfig".into()),
+            "HOME" => Some("/h".into()),
+            _ => None,
+        };
+        assert_eq!(sandbox_dir(env, |dir| dir == Path::new("/second")), Some(PathBuf::from("/second")));
+        assert_eq!(sandbox_dir(env, |_| false), Some(PathBuf::from("/h/.atoll/up")));
+    }
 
     #[test]
     fn the_sandbox_lies_where_it_is_said_or_at_home() {

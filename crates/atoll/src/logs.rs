@@ -1,6 +1,7 @@
 //! Logs go to stderr: data alone goes to stdout.
 
 use std::io::IsTerminal;
+use std::os::unix::fs::OpenOptionsExt;
 
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
@@ -26,7 +27,12 @@ pub(crate) fn start(format: Format) {
 
 /// Logs of a program that runs on, into a file that grows: the terminal is for what the user wants to know.
 pub(crate) fn to_file(path: &std::path::Path) -> std::io::Result<()> {
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .custom_flags(crate::commands::up::state::NO_LINKS)
+        .open(path)?;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client=off"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)

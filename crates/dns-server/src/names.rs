@@ -28,6 +28,11 @@ impl Names {
         Self { live: Arc::new(Live::new(options)), turn: Arc::default() }
     }
 
+    /// Was everything listed at least once?
+    pub fn complete(&self) -> bool {
+        self.live.complete()
+    }
+
     /// The addresses of a name in full.
     pub fn lookup(&self, name: &Name) -> Lookup {
         self.live.lookup(name, self.turn.fetch_add(1, Ordering::Relaxed))

@@ -17,6 +17,7 @@ pub(crate) const LIFETIME: u32 = 50;
 /// How many objects are in memory at once while a kind is listed.
 const PAGE: u32 = 200;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
+const ABSENT_DELAY: Duration = Duration::from_millis(400);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
 /// What is watched.
@@ -94,7 +95,9 @@ pub(crate) async fn follow<K, E>(
             Err(End::Failed(error, last)) => {
                 follower.lost(&error);
                 tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(LONGEST_DELAY);
+                // A kind that is not there yet comes with joining, and then names are wanted at once.
+                let absent = matches!(&error, kube::Error::Api(status) if status.code == 404);
+                delay = (delay * 2).min(if absent { ABSENT_DELAY } else { LONGEST_DELAY });
                 version = last;
             }
         }

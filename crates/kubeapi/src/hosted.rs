@@ -89,11 +89,18 @@ impl Hosted {
     }
 }
 
-impl Drop for Hosted {
-    fn drop(&mut self) {
+impl Hosted {
+    /// Ends it now, whoever still has it.
+    pub fn stop(&self) {
         self.serving.abort();
         // Tasks that are left hold the store: closed by hand, it needs no repair at the next start.
         self.store.close();
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

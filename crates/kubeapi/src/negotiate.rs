@@ -73,6 +73,11 @@ fn accept(headers: &HeaderMap) -> &str {
     headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
+/// Does the client take this kind, by its very name?
+pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    accept(headers).split(',').any(|one| one.split(';').next().is_some_and(|one| one.trim() == kind))
+}
+
 /// The shape and notation that the client wants most, of those that there are.
 pub(crate) fn output(headers: &HeaderMap) -> Result<Output, Refusal> {
     let header = accept(headers);

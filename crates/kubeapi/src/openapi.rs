@@ -4,7 +4,7 @@ mod document;
 
 use crate::answer::Answer;
 use crate::encode;
-use crate::negotiate::Notation;
+use crate::negotiate::{self, Notation};
 use crate::refusal::Refusal;
 use crate::registry::{Fingerprint, Page, Registry, Version};
 use crate::request::Query;
@@ -14,6 +14,12 @@ use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 
+/// How a client asks for the old document in protobuf, and how it is named in the answer.
+const OPENAPI_V2_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const OPENAPI_V2_KIND: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// A document without paths and definitions: `swagger: "2.0"`, `info: {title, version}`, and the two empty.
+const EMPTY_V2: &[u8] = b"\x0a\x032.0\x12\x13\x0a\x0aKubernetes\x12\x05v1.36\x42\x00\x4a\x00";
+
 /// The page at a path below `/openapi`.
 pub(crate) fn page(registry: &Registry, path: &str, parts: &Parts) -> Answer {
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -21,7 +27,12 @@ pub(crate) fn page(registry: &Registry, path: &str, parts: &Parts) -> Answer {
         ["openapi", "v3"] => Answer::value(StatusCode::OK, &index(registry), Notation::Json),
         ["openapi", "v3", "api", version] => group_version(registry, "", version, parts),
         ["openapi", "v3", "apis", group, version] => group_version(registry, group, version, parts),
-        // Only clients from before 1.24 read it; they get no schemas and do without.
+        // Only clients from before 1.24 read it; they get no schemas and do without. kubectl also asks here for a kind
+        // that it found nowhere else, and understands nothing but protobuf.
+        ["openapi", "v2"] if negotiate::accepts(&parts.headers, OPENAPI_V2_ASKED) => {
+            let kind = HeaderValue::from_static(OPENAPI_V2_KIND);
+            Answer::json(StatusCode::OK, Bytes::from_static(EMPTY_V2)).kind(kind)
+        }
         ["openapi", "v2"] => {
             let info = json!({"title": "Kubernetes", "version": format!("v{}", crate::api::KUBERNETES)});
             let nothing = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}});

@@ -42,6 +42,12 @@ impl Block {
         (self.at(0, 0), 17)
     }
 
+    /// The addresses that pods may get, as networks, and nothing of the member's own beside them.
+    pub fn pod_ranges(self) -> [(Ipv4Addr, u8); 7] {
+        [(1, 24), (2, 23), (4, 22), (8, 21), (16, 20), (32, 19), (64, 18)]
+            .map(|(third, bits)| (self.at(third, 0), bits))
+    }
+
     /// The network of Services.
     pub fn service_cidr(self) -> (Ipv4Addr, u8) {
         (self.at(128, 0), 17)
@@ -81,6 +87,9 @@ mod tests {
                 assert!(!block.pods().contains(&own) && !holds(services, own), "{own}");
             }
             assert!(!holds(pods, services.0), "{services:?}");
+            let allowed = |address| block.pod_ranges().iter().any(|range| holds(*range, address));
+            assert!(allowed(*block.pods().start()) && allowed(*block.pods().end()));
+            assert!(!allowed(*block.api().ip()) && !allowed(block.dns()) && !allowed(services.0));
         }
     }
 

@@ -9,13 +9,18 @@ use dns_server::{Listening, Names};
 use futures_util::future::BoxFuture;
 use kube::Client;
 use kubeapi::hosted::{HostError, Hosted, Place};
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// DNS's own port, where binding it is allowed.
 const DNS_PORT: u16 = 53;
+/// How long the sockets of a member that was stopped may take to be free.
+const FREE_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long an answer of DNS may be kept, in seconds.
 const TTL: u32 = 5;
 
@@ -66,6 +71,7 @@ pub struct Member {
     options: Options,
     dialer: Dialer,
     dns: SocketAddr,
+    names: Names,
     hosted: Hosted,
     /// Ended in this order: pods while their API still answers.
     running: Mutex<Option<(Node, JoinSet<()>)>>,
@@ -89,17 +95,18 @@ impl Member {
         let client = Client::new(hosted.api.admin(), "default");
         let mut tasks = JoinSet::new();
         let (names, dns) = serve_dns(&options, client.clone(), &mut tasks)
+            .await
             .map_err(|source| MemberError::Dns { name: name(), source })?;
         tasks.spawn(crate::tokens::run(client.clone()));
         tasks.spawn(controllers::run(client.clone(), std::future::pending()));
         let node = NodeOptions {
-            resolver: Arc::new(Resolver(names)),
+            resolver: Arc::new(Resolver(names.clone())),
             network: options.network.clone(),
             ..NodeOptions::new(name(), block, client, runtime)
         };
         let node = Node::start(node).await.map_err(|source| MemberError::Node { name: name(), source })?;
         let dialer = node.dialer("default");
-        Ok(Self { options, dialer, dns, hosted, running: Mutex::new(Some((node, tasks))) })
+        Ok(Self { options, dialer, dns, names, hosted, running: Mutex::new(Some((node, tasks))) })
     }
 
     /// Its name.
@@ -132,23 +139,29 @@ impl Member {
         self.dns
     }
 
+    /// Does its DNS know everything that there is? Before, it answers nothing.
+    pub fn knows_names(&self) -> bool {
+        self.names.complete()
+    }
+
     /// Reaches others as a pod of this member would.
     pub fn dialer(&self) -> Dialer {
         self.dialer.clone()
     }
 
-    /// Ends its pods and waits until they have: sockets are free, processes gone.
+    /// Switches it off: its API, its DNS, and its pods without a word. Sockets are free and processes gone when it is done.
     pub async fn stop(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((node, mut tasks)) = running {
             node.stop().await;
             tasks.shutdown().await;
         }
+        self.hosted.stop();
     }
 }
 
 /// Answers `clusterset.local` and `cluster.local` at the member's DNS address.
-fn serve_dns(
+async fn serve_dns(
     options: &Options,
     client: Client,
     tasks: &mut JoinSet<()>,
@@ -162,11 +175,25 @@ fn serve_dns(
         cluster: Name::parse(&options.name).ok(),
         ..dns_server::Options::default()
     };
-    let listening = Listening::bind(&serving).or_else(|refused| {
-        serving.listen = vec![at(DNS_PORT + crate::network::OFFSET)];
-        // Of two reasons, the first is the one that a user understands.
-        Listening::bind(&serving).map_err(|_| refused)
-    })?;
+    let give_up = tokio::time::Instant::now() + FREE_WITHIN;
+    let listening = loop {
+        match Listening::bind(&serving) {
+            Ok(listening) => break listening,
+            // This user may not: then higher up, as all ports below 1024.
+            Err(dns_server::ServerError::Listen { source, .. })
+                if source.kind() == ErrorKind::PermissionDenied && serving.listen == [at(DNS_PORT)] =>
+            {
+                serving.listen = vec![at(DNS_PORT + crate::network::OFFSET)];
+            }
+            // A member that was just stopped is still closing its sockets.
+            Err(dns_server::ServerError::Listen { source, .. })
+                if source.kind() == ErrorKind::AddrInUse && tokio::time::Instant::now() < give_up =>
+            {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            Err(error) => return Err(error),
+        }
+    };
     let address = serving.listen[0];
     let names = Names::new(&serving);
     let answered = names.clone();

@@ -11,7 +11,7 @@ use crate::commands::up::state::Dir;
 use crate::failure::Failure;
 use crate::patience;
 
-/// Stopping takes a grace period of pods at most.
+/// Far more than it takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -21,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
   atoll down
   atoll down --dir /tmp/second --forget")]
 pub(crate) struct Down {
-    /// The directory of the sandbox [default: ~/.atoll/up].
+    /// The directory of the sandbox [default: that of $KUBECONFIG, or ~/.atoll/up].
     #[arg(long, value_name = "DIR", env = "ATOLL_UP_DIR")]
     dir: Option<PathBuf>,
     /// Take away what it remembers, too.
@@ -31,12 +31,12 @@ pub(crate) struct Down {
 
 impl Down {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let dir = Dir::chosen(self.dir)?;
+        let dir = Dir::meant(self.dir)?;
         match dir.running()? {
             None => eprintln!("nothing runs in {}", dir.0.display()),
             Some(process) => {
                 stop(process)?;
-                patience::saying("stopping: waiting for pods to end", gone(&dir, process)).await?;
+                patience::saying("stopping", gone(&dir, process)).await?;
                 eprintln!("stopped; `atoll up` goes on from here");
             }
         }

@@ -19,7 +19,7 @@ use crate::patience;
 pub(crate) struct Member {
     #[command(subcommand)]
     what: What,
-    /// The directory of the sandbox [default: ~/.atoll/up].
+    /// The directory of the sandbox [default: that of $KUBECONFIG, or ~/.atoll/up].
     #[arg(long, value_name = "DIR", env = "ATOLL_UP_DIR", global = true)]
     dir: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ enum What {
 
 impl Member {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let dir = Dir::chosen(self.dir)?;
+        let dir = Dir::meant(self.dir)?;
         let (name, ask, done) = match self.what {
             What::Stop { name } => (name.clone(), Ask::Stop(name), "stopped"),
             What::Start { name } => (name.clone(), Ask::Start(name), "started"),

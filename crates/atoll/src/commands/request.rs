@@ -45,7 +45,7 @@ pub(crate) struct Request {
     /// The pause after each answer.
     #[arg(long, default_value = "250ms", value_parser = duration)]
     interval: Duration,
-    /// The directory of the sandbox [default: ~/.atoll/up].
+    /// The directory of the sandbox [default: that of $KUBECONFIG, or ~/.atoll/up].
     #[arg(long, value_name = "DIR", env = "ATOLL_UP_DIR")]
     dir: Option<PathBuf>,
     /// How to print what was answered.
@@ -66,7 +66,7 @@ enum Format {
 impl Request {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let (host, port, path) = parts(&self.target)?;
-        let dir = Dir::chosen(self.dir)?;
+        let dir = Dir::meant(self.dir)?;
         let payload = if self.protocol == Protocol::Http { path } else { self.send };
         let ask = Ask::Call(Call {
             from: self.from,

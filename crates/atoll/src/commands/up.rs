@@ -113,14 +113,16 @@ impl Up {
             dir.clear()?;
         }
         let known = dir.load()?;
+        if known.is_none() && dir.has_clusters() {
+            let what = format!("{} has clusters, and nothing says which", dir.0.display());
+            return Err(
+                Failure::directory(&what, "its state.json is gone; `atoll up --fresh` begins anew").into()
+            );
+        }
         let members = match (self.members, &known) {
             (Some(asked), Some(state)) if asked < state.members.len() => {
                 let what = format!("{} has {} members already", dir.0.display(), state.members.len());
-                return Err(Failure::usage(
-                    &what,
-                    "--fresh begins anew; `atoll unjoin` takes one off the clusterset",
-                )
-                .into());
+                return Err(Failure::usage(&what, "--fresh begins anew").into());
             }
             (Some(asked), _) => asked,
             (None, Some(state)) => state.members.len().max(1),

@@ -12,7 +12,7 @@ use redb::{
     Builder, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable,
     StorageError, TableDefinition, WriteTransaction,
 };
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -115,8 +115,11 @@ impl Place for PathBuf {
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
         // It has secrets in it.
         let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(self)?;
-        let database = builder.create_file(file)?;
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        if !self.exists() {
+            make_whole(self, &options, builder)?;
+        }
+        let database = builder.create_file(options.open(self)?)?;
         // The file's name has to survive a power cut, too.
         if let Some(parent) = self.parent() {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -142,6 +145,24 @@ impl Place for PathBuf {
     fn path(&self) -> &Path {
         self
     }
+}
+
+/// Makes the file under another name and moves it into its place when it is whole: a crash in between leaves none, and not
+/// one that can't be read.
+fn make_whole(path: &Path, options: &OpenOptions, builder: &Builder) -> Result<(), DatabaseError> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let file = options.open(&beside)?;
+    // Somebody else may be at it; what a crash left is nobody's.
+    match file.try_lock() {
+        Ok(()) => file.set_len(0)?,
+        Err(TryLockError::WouldBlock) => return Err(DatabaseError::DatabaseAlreadyOpen),
+        Err(TryLockError::Error(error)) => return Err(error.into()),
+    }
+    let database = builder.create_file(file)?;
+    prepare(&database).map_err(|error| io::Error::other(error.to_string()))?;
+    drop(database);
+    Ok(std::fs::rename(&beside, path)?)
 }
 
 /// An open file.

@@ -46,6 +46,9 @@ struct Inner {
     more: watch::Sender<()>,
 }
 
+/// What a piece costs beside its text.
+const PIECE: usize = 64;
+
 #[derive(Debug, Default)]
 struct State {
     pieces: VecDeque<Piece>,
@@ -70,13 +73,13 @@ impl Log {
         let mut state = self.state();
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             for part in line.chunks(LONGEST) {
-                state.bytes += part.len();
+                state.bytes += part.len() + PIECE;
                 state.pieces.push_back(Piece { at, stream, text: Bytes::copy_from_slice(part) });
             }
         }
         while state.bytes > ROOM {
             let Some(lost) = state.pieces.pop_front() else { break };
-            state.bytes -= lost.text.len();
+            state.bytes -= lost.text.len() + PIECE;
             state.first += 1;
         }
         drop(state);

@@ -7,11 +7,14 @@ use std::collections::BTreeMap;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
 /// What a child gets of our own environment: where programs are, and how people write.
+/// How long the output of a program that has ended is read on.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 const INHERITED: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER"];
 /// What a shell says of a command that can't be run.
 const CANNOT_RUN: i32 = 126;
@@ -88,8 +91,25 @@ impl Surroundings {
             group.end();
             status
         };
+        // Whoever left the group may keep the pipes open: the container has ended all the same.
+        let (exit, exited) = tokio::sync::oneshot::channel::<()>();
+        let ended = async {
+            let status = ended.await;
+            let _ = exit.send(());
+            status
+        };
+        let reading = async {
+            let left = async {
+                let _ = exited.await;
+                tokio::time::sleep(LAST_WORDS).await;
+            };
+            tokio::select! {
+                _ = reading => {}
+                () = left => {}
+            }
+        };
         tokio::select! {
-            (status, _) = futures_util::future::join(ended, reading) => code(&status),
+            (status, ()) = futures_util::future::join(ended, reading) => code(&status),
             () = stopping => CANNOT_RUN,
             () = feeding => CANNOT_RUN,
         }

@@ -1,7 +1,7 @@
 //! The clusters of a sandbox: started side by side, joined, ready.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,6 +11,7 @@ use atoll_hub::join::{Place, Propagation, Request};
 use atoll_hub::networks::{Networks, Range, Ranges};
 use atoll_hub::options::NAMESPACE;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
@@ -37,6 +38,7 @@ pub(crate) const HUB: &str = "hub";
 const AT_ONCE: usize = 4;
 /// How long the example may take to be reached from everywhere.
 const EXAMPLE_WITHIN: Duration = Duration::from_secs(30);
+const RESTART: &str = "stop what is in its way, or begin anew with `atoll up --fresh`";
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A hub's API and its members.
@@ -56,7 +58,13 @@ impl Clusters {
     ) -> anyhow::Result<Self> {
         let mut blocks = Blocks::new(known.as_ref());
         let (hub, mut state) = match known {
-            Some(state) => (start_hub(dir, Block(state.hub), runtime).await?, state),
+            Some(state) => {
+                let hub = start_hub(dir, Block(state.hub), runtime).await;
+                (
+                    hub.map_err(|error| Failure::plain(&format!("cannot start the hub: {error}"), RESTART))?,
+                    state,
+                )
+            }
             None => {
                 let (hub, block) = loop {
                     let block = blocks.next()?;
@@ -71,11 +79,16 @@ impl Clusters {
             }
         };
         say(&format!("hub      {}", hub.url));
+        let mut held = Vec::new();
         for number in state.members.len() + 1..=count {
-            // Written down before it is made, so that the next start finds what a crash left.
-            state.members.push(state::Member { name: format!("member{number}"), block: blocks.next()?.0 });
+            // Written down before it is made, so that the next start finds what a crash left. Held until then, so that
+            // another sandbox that starts now sees that it is taken.
+            let (block, listener) = blocks.take()?;
+            held.push(listener);
+            state.members.push(state::Member { name: format!("member{number}"), block: block.0 });
         }
         dir.save(&state)?;
+        drop(held);
         let members = Members::new(dir, &state.members, runtime.handle());
         members.start_all().await?;
         for member in members.all().await {
@@ -102,14 +115,19 @@ impl Clusters {
 
     /// Makes members of the clusters that are none yet.
     pub(crate) async fn join(&self, say: &dyn Fn(&str)) -> anyhow::Result<()> {
-        let joined: BTreeSet<String> =
-            match Api::<Cluster>::all(self.hub_client()).list(&ListParams::default()).await {
-                Ok(list) => list.items.iter().map(ResourceExt::name_any).collect(),
-                // The hub is just making the CRDs.
-                Err(kube::Error::Api(status)) if status.code == 404 => BTreeSet::new(),
-                Err(error) => return Err(error).context("cannot list the members"),
-            };
+        let listed = match Api::<Cluster>::all(self.hub_client()).list(&ListParams::default()).await {
+            Ok(list) => list.items,
+            // The hub is just making the CRDs.
+            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+            Err(error) => return Err(error).context("cannot list the members"),
+        };
         let members = self.members.all().await;
+        for member in &members {
+            if let Some(cluster) = listed.iter().find(|cluster| cluster.name_any() == member.name()) {
+                check_same(member, cluster).await?;
+            }
+        }
+        let joined: BTreeSet<String> = listed.iter().map(ResourceExt::name_any).collect();
         let mut new = members.iter().filter(|member| !joined.contains(member.name()));
         // The first alone: it gives the clusterset its name. Their networks can't overlap, so the others need no order.
         if joined.is_empty()
@@ -137,7 +155,7 @@ impl Clusters {
             clusterset: None,
             declared: Networks { pods: ranges(block.pod_cidr())?, services: ranges(block.service_cidr())? },
             // Loopback addresses pass from here, and from here only because they are declared.
-            endpoints: ranges(block.pod_cidr())?,
+            endpoints: Ranges(block.pod_ranges().into_iter().map(range).collect::<anyhow::Result<_>>()?),
             allow_overlap: false,
             api_endpoint: None,
             place: Place { zones: vec![member.name().to_owned()], ..Place::default() },
@@ -150,7 +168,7 @@ impl Clusters {
         Ok(())
     }
 
-    /// Waits until every member is ready.
+    /// Waits until every member is ready, its DNS included.
     pub(crate) async fn ready(&self, within: Duration) -> anyhow::Result<()> {
         let deadline = Instant::now() + within;
         let api = Api::<Cluster>::all(self.hub_client());
@@ -163,8 +181,11 @@ impl Clusters {
                     conditions.conditions.iter().find(|one| one.type_ == condition::cluster::READY)?;
                 Some(ready.status == "True")
             };
-            let waiting: Vec<&str> =
-                members.iter().map(|member| member.name()).filter(|name| ready(name) != Some(true)).collect();
+            let waiting: Vec<&str> = members
+                .iter()
+                .filter(|member| ready(member.name()) != Some(true) || !member.knows_names())
+                .map(|member| member.name())
+                .collect();
             if waiting.is_empty() {
                 return Ok(());
             }
@@ -209,10 +230,24 @@ impl Clusters {
         Ok(())
     }
 
-    /// Ends pods as a node that is shut down does, and closes the stores.
+    /// Switches everything off and closes the stores.
     pub(crate) async fn stop(self) {
         self.members.stop_all().await;
     }
+}
+
+/// A member that lost its data, or its place, is not the one that joined, whatever its last condition says.
+async fn check_same(member: &Member, cluster: &Cluster) -> anyhow::Result<()> {
+    let system = Api::<Namespace>::all(member.client()).get("kube-system").await?;
+    let moved = cluster.spec.api_endpoint.as_deref().is_some_and(|endpoint| endpoint != member.url());
+    let other = cluster.spec.id.is_some() && cluster.spec.id != system.uid();
+    if moved || other {
+        let name = member.name();
+        let why = if moved { "its addresses have changed" } else { "what it remembered is gone" };
+        let what = format!("`{name}` is not the cluster that joined: {why}");
+        return Err(Failure::plain(&what, "put its files back, or begin anew with `atoll up --fresh`").into());
+    }
+    Ok(())
 }
 
 async fn start_hub(dir: &Dir, block: Block, runtime: &Runtime) -> anyhow::Result<Hosted> {
@@ -249,11 +284,18 @@ impl Blocks {
 
     /// Another one; whether it is really free shows when its API's socket is bound.
     fn next(&mut self) -> anyhow::Result<Block> {
+        self.take().map(|(block, _)| block)
+    }
+
+    /// Another one, and its API's socket.
+    fn take(&mut self) -> anyhow::Result<(Block, TcpListener)> {
         while self.next < LAST {
             let block = Block(self.next);
             self.next += 1;
-            if !self.used.contains(&block.0) && std::net::TcpListener::bind(block.api()).is_ok() {
-                return Ok(block);
+            if !self.used.contains(&block.0)
+                && let Ok(listener) = TcpListener::bind(block.api())
+            {
+                return Ok((block, listener));
             }
         }
         let hint = "stop another sandbox with `atoll down --dir DIR`";

@@ -10,10 +10,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
-use sandbox::member::Member;
+use sandbox::network::Dialer;
 use sandbox::programs::http;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::Instant;
 
@@ -23,6 +23,8 @@ use crate::failure::Failure;
 
 /// The socket's name in the directory.
 const SOCKET: &str = "control.sock";
+/// The most that is read of a line.
+const LONGEST: u64 = 64 * 1024;
 /// How long one answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a client may take to ask.
@@ -152,11 +154,16 @@ pub(crate) async fn serve(listener: UnixListener, members: Members) {
 async fn converse(stream: UnixStream, members: &Members) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
-    let mut read = BufReader::new(read);
+    let mut read = BufReader::new(read.take(LONGEST));
     tokio::time::timeout(LISTENING, read.read_line(&mut line)).await??;
     let said = match serde_json::from_str(&line) {
         Ok(Ask::Call(call)) => match members.get(&call.from).await {
-            Ok(from) => return call_on(&from, members, &call, &mut write).await,
+            Ok(from) => {
+                let dialer = from.dialer().from_pod(&call.namespace, None);
+                // A member may be stopped while it calls.
+                drop(from);
+                return call_on(&dialer, members, &call, &mut write).await;
+            }
             Err(error) => Err(error),
         },
         Ok(Ask::Stop(name)) => members.stop(&name).await,
@@ -169,17 +176,16 @@ async fn converse(stream: UnixStream, members: &Members) -> io::Result<()> {
 
 /// Calls until the time is over.
 async fn call_on(
-    from: &Member,
+    dialer: &Dialer,
     members: &Members,
     ask: &Call,
     write: &mut (impl AsyncWriteExt + Unpin),
 ) -> io::Result<()> {
-    let dialer = from.dialer().from_pod(&ask.namespace, None);
     let mut whose = Whose { members, known: HashMap::new() };
     let start = Instant::now();
     loop {
         let begun = Instant::now();
-        let answered = call(&dialer, ask).await;
+        let answered = call(dialer, ask).await;
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         let said = match answered {
             Ok((endpoint, text)) => {
@@ -203,7 +209,7 @@ async fn say(write: &mut (impl AsyncWriteExt + Unpin), said: &Said) -> io::Resul
 }
 
 /// Calls once: who answered, and what they said.
-async fn call(dialer: &sandbox::network::Dialer, ask: &Call) -> Result<(SocketAddr, String), String> {
+async fn call(dialer: &Dialer, ask: &Call) -> Result<(SocketAddr, String), String> {
     match ask.protocol {
         Protocol::Http => {
             let asked = http::get(dialer, &ask.host, ask.port, &ask.payload, PATIENCE).await;
@@ -219,9 +225,9 @@ async fn call(dialer: &sandbox::network::Dialer, ask: &Call) -> Result<(SocketAd
             let exchange = async {
                 let mut stream = BufReader::new(reached.stream);
                 stream.write_all(format!("{}\n", ask.payload).as_bytes()).await?;
-                let mut line = String::new();
-                stream.read_line(&mut line).await?;
-                Ok::<_, io::Error>(line.trim_end().to_owned())
+                let mut line = Vec::new();
+                stream.take(LONGEST).read_until(b'\n', &mut line).await?;
+                Ok::<_, io::Error>(String::from_utf8_lossy(&line).trim_end().to_owned())
             };
             let said = tokio::time::timeout(PATIENCE, exchange).await;
             let said = said.map_err(|_| format!("{endpoint} took the connection and said nothing"))?;

@@ -114,8 +114,8 @@ impl Members {
 }
 
 async fn stop_at(place: &Place) {
-    let member = place.member.lock().await.take();
-    if let Some(member) = member {
+    let mut member = place.member.lock().await;
+    if let Some(member) = member.take() {
         member.stop().await;
     }
 }

@@ -1,16 +1,21 @@
 //! The directory of a sandbox: who runs in it, which clusters it has, and that it is ours.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
 use anyhow::Context;
+use atoll_engine::names::ClusterId;
 use sandbox::block::Block;
 use serde::{Deserialize, Serialize};
 
+use crate::context;
 use crate::failure::Failure;
 
+/// A link in the place of a file of ours would lead to somebody else's.
+pub(crate) const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 /// The layout that this version writes.
 const FORMAT: u32 = 1;
 /// Everything that a sandbox puts into its directory.
@@ -53,8 +58,18 @@ impl Dir {
         Some(PathBuf::from(home).join(".atoll").join("up"))
     }
 
+    /// The one to start in.
     pub(crate) fn chosen(asked: Option<PathBuf>) -> anyhow::Result<Self> {
-        let chosen = asked.or_else(Self::default_path).ok_or_else(|| {
+        Self::or(asked, Self::default_path())
+    }
+
+    /// The one that is there already and meant: that of the exported kubeconfig comes before the usual one.
+    pub(crate) fn meant(asked: Option<PathBuf>) -> anyhow::Result<Self> {
+        Self::or(asked, context::sandbox_dir(|key| std::env::var_os(key), context::is_sandbox))
+    }
+
+    fn or(asked: Option<PathBuf>, otherwise: Option<PathBuf>) -> anyhow::Result<Self> {
+        let chosen = asked.or(otherwise).ok_or_else(|| {
             Failure::usage(
                 "it is not known where the sandbox lies: there is no home directory",
                 "say it with --dir",
@@ -80,8 +95,10 @@ impl Dir {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
         made.map_err(unusable)?;
         self.check_ours()?;
+        // Nobody else may come near keys and sockets.
+        fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700)).map_err(unusable)?;
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_LINKS);
         let mut file = options.open(self.path("lock")).map_err(unusable)?;
         match file.try_lock() {
             Ok(()) => {}
@@ -138,7 +155,21 @@ impl Dir {
             let why = format!("its format is {}, this version knows {FORMAT}", head.format);
             return Err(Failure::other_version(&what, &why).into());
         }
-        Ok(Some(serde_json::from_slice(&text).map_err(damaged)?))
+        let state: State = serde_json::from_slice(&text).map_err(damaged)?;
+        let mut blocks = BTreeSet::from([state.hub]);
+        let odd = state
+            .members
+            .iter()
+            .find(|member| ClusterId::parse(member.name.as_str()).is_err() || !blocks.insert(member.block));
+        if let Some(member) = odd {
+            let what = format!("{} cannot be used", path.display());
+            let why = format!(
+                "member `{}` has a bad name or another's addresses; `atoll up --fresh` begins anew",
+                member.name
+            );
+            return Err(Failure::directory(&what, &why).into());
+        }
+        Ok(Some(state))
     }
 
     /// Remembers; a crash leaves the old or the new.
@@ -169,8 +200,18 @@ impl Dir {
         Ok(())
     }
 
-    /// A directory with other things in it is somebody else's.
+    /// Are there clusters here?
+    pub(crate) fn has_clusters(&self) -> bool {
+        self.path("hub").exists() || self.path("members").exists()
+    }
+
+    /// A directory of another user, or with other things in it, is somebody else's.
     fn check_ours(&self) -> anyhow::Result<()> {
+        let found = fs::metadata(&self.0).with_context(|| format!("cannot read {}", self.0.display()))?;
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            let what = format!("{} is another user's", self.0.display());
+            return Err(Failure::usage(&what, "name a directory of your own with --dir").into());
+        }
         if self.0.join("lock").exists() {
             return Ok(());
         }
@@ -215,6 +256,17 @@ mod tests {
     }
 
     #[test]
+    fn a_link_in_the_place_of_the_lock_leads_nowhere() {
+        let (temp, dir) = dir();
+        let victim = temp.path().join("victim");
+        fs::write(&victim, "years of work").unwrap();
+        fs::create_dir_all(&dir.0).unwrap();
+        std::os::unix::fs::symlink(&victim, dir.0.join("lock")).unwrap();
+        dir.lock().unwrap_err();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "years of work");
+    }
+
+    #[test]
     fn what_is_not_ours_is_left_alone() {
         let (_temp, dir) = dir();
         fs::create_dir_all(&dir.0).unwrap();
@@ -246,6 +298,8 @@ mod tests {
         for (text, want) in [
             (r#"{"format": 2, "rooms": []}"#, "another version"),
             (r#"{"format": 1}"#, "cannot be read"),
+            (r#"{"format": 1, "hub": 32, "members": [{"name": "../x", "block": 33}]}"#, "cannot be used"),
+            (r#"{"format": 1, "hub": 32, "members": [{"name": "a", "block": 32}]}"#, "cannot be used"),
             ("", "cannot be read"),
         ] {
             fs::write(dir.path("state.json"), text).unwrap();
