@@ -1,0 +1,406 @@
+//! The one task that owns the pools: what is wanted, what was noticed, and time go in; views for the threads come out.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use balance::{Affinity, Gone, Pool, Standing};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep;
+
+use crate::check;
+use crate::error::{LbError, hint};
+use crate::metrics::{Board, Shown};
+use crate::userspace::live::{BackendState, Live, Report, Reports, View, lock};
+use crate::userspace::threads::Threads;
+use crate::wanted::{Listener, Protocol, Wanted};
+
+/// Clients that are remembered per listener, where a client comes back to the same backend.
+const REMEMBERED: usize = 100_000;
+/// How often it is looked whether those that leave have finished.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often an address that can't be listened on is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// An address that can't be listened on; it is tried again by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unbound {
+    /// The listener.
+    pub name: Arc<str>,
+    /// Where.
+    pub address: SocketAddr,
+    /// Why not.
+    pub why: String,
+    /// What to do.
+    pub hint: &'static str,
+}
+
+/// A load balancer that carries connections until it is dropped.
+#[derive(Debug)]
+pub struct Balancer {
+    orders: mpsc::UnboundedSender<Order>,
+    board: Arc<Board>,
+}
+
+enum Order {
+    Want(Wanted, oneshot::Sender<Vec<Unbound>>),
+    Where(oneshot::Sender<Vec<(Arc<str>, SocketAddr)>>),
+    /// Whether something is still open.
+    Busy(oneshot::Sender<bool>),
+}
+
+impl Balancer {
+    /// Starts with nothing to do, and carries connections in so many threads. Needs a tokio runtime to decide in.
+    pub fn start(threads: usize) -> Result<Self, LbError> {
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let board = Arc::new(Board::default());
+        let (reports, reported) = mpsc::unbounded_channel();
+        let keeper = Keeper {
+            started: Instant::now(),
+            threads: Threads::start(threads)?,
+            reports,
+            board: Arc::clone(&board),
+            next_number: 0,
+            listeners: BTreeMap::new(),
+            closing: Vec::new(),
+        };
+        tokio::spawn(keeper.keep(inbox, reported));
+        Ok(Self { orders, board })
+    }
+
+    /// Makes it so. What stays the same is not touched; connections that are open go on. Gives back the addresses that can't be listened on.
+    pub async fn want(&self, wanted: Wanted) -> Vec<Unbound> {
+        self.ask(|answer| Order::Want(wanted, answer)).await
+    }
+
+    /// Where it listens, by the listener's name: port 0 has become a real one.
+    pub async fn addresses(&self) -> Vec<(Arc<str>, SocketAddr)> {
+        self.ask(Order::Where).await
+    }
+
+    /// Takes no more clients, and waits until the last has left or their time is over.
+    pub async fn finish(&self) {
+        self.want(Wanted::default()).await;
+        while self.ask(Order::Busy).await {
+            sleep(LOOK).await;
+        }
+    }
+
+    pub(crate) fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    async fn ask<T: Default>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> T {
+        let (answer, answered) = oneshot::channel();
+        // The keeper ends only with its runtime, and then nobody waits here.
+        let _ = self.orders.send(order(answer));
+        answered.await.unwrap_or_default()
+    }
+}
+
+struct Keeper {
+    started: Instant,
+    threads: Threads,
+    reports: Reports,
+    board: Arc<Board>,
+    next_number: u64,
+    listeners: BTreeMap<(Protocol, SocketAddr), Kept>,
+    /// Those that take no more clients and have some left.
+    closing: Vec<Kept>,
+}
+
+struct Kept {
+    listener: Arc<Listener>,
+    live: Arc<Live>,
+    pool: Pool,
+    states: BTreeMap<SocketAddr, Arc<BackendState>>,
+    affinity: Option<Arc<Mutex<Affinity>>>,
+    bound: Result<SocketAddr, Unbound>,
+}
+
+impl Keeper {
+    async fn keep(
+        mut self,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+        mut reported: mpsc::UnboundedReceiver<(u64, SocketAddr, Report)>,
+    ) {
+        let (checks, mut checked) = mpsc::unbounded_channel();
+        let mut retry = Instant::now() + RETRY;
+        loop {
+            let wait = self.wait();
+            tokio::select! {
+                order = orders.recv() => match order {
+                    Some(order) => self.obey(order),
+                    None => return,
+                },
+                Some((number, address, report)) = reported.recv() => self.hear(number, address, report),
+                Some((number, address, good)) = checked.recv() => self.checked(number, address, good),
+                () = sleep(wait) => {}
+            }
+            if Instant::now() >= retry {
+                retry = Instant::now() + RETRY;
+                self.bind_again();
+            }
+            self.tick();
+            self.begin_checks(&checks);
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// How long there is nothing to do.
+    fn wait(&self) -> Duration {
+        let now = self.now();
+        let all = || self.listeners.values().chain(&self.closing);
+        let next = all().filter_map(|kept| kept.pool.next()).min();
+        let mut wait = next.map_or(RETRY, |at| at.saturating_sub(now)).min(RETRY);
+        let leaves =
+            |kept: &Kept| kept.pool.standings().any(|(_, how)| matches!(how, Standing::Leaving { .. }));
+        if all().any(leaves) {
+            wait = wait.min(LOOK);
+        }
+        // What is due already was begun; a pause keeps a check that fails at once from spinning.
+        wait.max(Duration::from_millis(1))
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Want(wanted, answer) => {
+                self.want(wanted);
+                let unbound = self.listeners.values().filter_map(|kept| kept.bound.as_ref().err().cloned());
+                // Whoever asked may have gone.
+                let _ = answer.send(unbound.collect());
+            }
+            Order::Where(answer) => {
+                let bound = self.listeners.values().filter_map(|kept| {
+                    kept.bound.as_ref().ok().map(|address| (Arc::clone(&kept.listener.name), *address))
+                });
+                let _ = answer.send(bound.collect());
+            }
+            Order::Busy(answer) => {
+                let _ = answer.send(!self.closing.is_empty());
+            }
+        }
+    }
+
+    fn want(&mut self, wanted: Wanted) {
+        let now = self.now();
+        let mut before = std::mem::take(&mut self.listeners);
+        for listener in wanted.listeners {
+            let key = listener.key();
+            let kept = match before.remove(&key) {
+                Some(mut kept) => {
+                    kept.configure(listener, now);
+                    kept
+                }
+                None => self.open(listener, now),
+            };
+            self.listeners.insert(key, kept);
+        }
+        for (_, mut kept) in before {
+            self.threads.close(kept.live.number);
+            kept.configure(Listener { backends: Vec::new(), ..Listener::clone(&kept.listener) }, now);
+            tracing::info!(listener = %kept.listener.name, address = %kept.listener.address, "closing");
+            self.closing.push(kept);
+        }
+        self.show();
+    }
+
+    fn open(&mut self, listener: Listener, now: Duration) -> Kept {
+        let listener = Arc::new(listener);
+        self.next_number += 1;
+        let view = View {
+            listener: Arc::clone(&listener),
+            picture: Arc::default(),
+            states: Vec::new(),
+            affinity: None,
+        };
+        let live = Arc::new(Live::new(self.next_number, self.started, view, self.reports.clone()));
+        let mut kept = Kept {
+            listener: Arc::clone(&listener),
+            live,
+            pool: Pool::default(),
+            states: BTreeMap::new(),
+            affinity: None,
+            bound: Err(Unbound {
+                name: Arc::clone(&listener.name),
+                address: listener.address,
+                why: "not tried yet".to_owned(),
+                hint: "wait",
+            }),
+        };
+        kept.configure(Listener::clone(&listener), now);
+        kept.bind(&self.threads);
+        if let Err(unbound) = &kept.bound {
+            let Unbound { name, address, why, hint } = unbound;
+            tracing::error!(listener = %name, %address, why, hint, "cannot listen; trying again");
+        }
+        kept
+    }
+
+    fn bind_again(&mut self) {
+        let mut news = false;
+        for kept in self.listeners.values_mut().filter(|kept| kept.bound.is_err()) {
+            kept.bind(&self.threads);
+            news |= kept.bound.is_ok();
+        }
+        if news {
+            self.show();
+        }
+    }
+
+    fn of_number(&mut self, number: u64) -> Option<&mut Kept> {
+        self.listeners.values_mut().chain(&mut self.closing).find(|kept| kept.live.number == number)
+    }
+
+    fn hear(&mut self, number: u64, address: SocketAddr, report: Report) {
+        let now = self.now();
+        let Some(kept) = self.of_number(number) else { return };
+        let changed = match report {
+            Report::Passed => {
+                kept.pool.passed(address);
+                false
+            }
+            Report::Failed => kept.pool.failed(address, now),
+        };
+        if let Some(state) = kept.states.get(&address) {
+            state.doubted.store(kept.pool.doubted(address), Relaxed);
+        }
+        if changed {
+            tracing::warn!(listener = %kept.listener.name, backend = %address, "ejected: connections to it fail");
+            kept.publish();
+        }
+    }
+
+    fn checked(&mut self, number: u64, address: SocketAddr, good: bool) {
+        let now = self.now();
+        let Some(kept) = self.of_number(number) else { return };
+        let before = kept.states.get(&address).map(|state| state.standing());
+        kept.pool.checked(address, good, now);
+        kept.publish();
+        let after = kept.states.get(&address).map(|state| state.standing());
+        if before != after {
+            let level = kept.pool.picture().level();
+            tracing::info!(listener = %kept.listener.name, backend = %address, good, ?level, "its checks changed their verdict");
+        }
+    }
+
+    fn begin_checks(&mut self, done: &mpsc::UnboundedSender<(u64, SocketAddr, bool)>) {
+        let now = self.now();
+        for kept in self.listeners.values_mut() {
+            let Some(checks) = kept.listener.settings.checks else { continue };
+            for address in kept.pool.begin_checks(now) {
+                let (number, done) = (kept.live.number, done.clone());
+                let port = kept.listener.check_port.unwrap_or(address.port());
+                tokio::spawn(async move {
+                    let good = check::answers(SocketAddr::new(address.ip(), port), checks.timeout).await;
+                    let _ = done.send((number, address, good));
+                });
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = self.now();
+        let mut news = false;
+        for kept in self.listeners.values_mut().chain(&mut self.closing) {
+            news |= kept.tick(now);
+        }
+        let before = self.closing.len();
+        self.closing.retain(|kept| !kept.states.is_empty());
+        if news || before != self.closing.len() {
+            self.show();
+        }
+    }
+
+    /// What metrics are made from.
+    fn show(&self) {
+        let all = self.listeners.values().chain(&self.closing);
+        self.board.show(all.map(|kept| Shown {
+            listener: Arc::clone(&kept.listener),
+            live: Arc::clone(&kept.live),
+            backends: kept.states.values().cloned().collect(),
+            unbound: kept.bound.as_ref().err().cloned(),
+        }));
+    }
+}
+
+impl Kept {
+    fn configure(&mut self, listener: Listener, now: Duration) {
+        let span = listener.settings.affinity;
+        if span != self.listener.settings.affinity || self.affinity.is_some() != span.is_some() {
+            self.affinity = span.map(|span| Arc::new(Mutex::new(Affinity::new(span, REMEMBERED))));
+        }
+        for backend in &listener.backends {
+            self.states.entry(backend.address).or_insert_with(|| {
+                Arc::new(BackendState::new(backend.address, Arc::clone(&backend.cluster)))
+            });
+        }
+        self.pool.configure(listener.settings.clone(), listener.backends.clone(), now);
+        self.listener = Arc::new(listener);
+        self.publish();
+    }
+
+    fn bind(&mut self, threads: &Threads) {
+        let Listener { protocol, address, name, .. } = &*self.listener;
+        self.bound = threads.listen(*protocol, *address, &self.live).map_err(|error| Unbound {
+            name: Arc::clone(name),
+            address: *address,
+            why: error.to_string(),
+            hint: hint(&error),
+        });
+        if let Ok(address) = self.bound {
+            tracing::info!(listener = %name, %address, protocol = protocol.name(), "listening");
+        }
+    }
+
+    /// Gives the threads the picture of now.
+    fn publish(&self) {
+        for (backend, standing) in self.pool.standings() {
+            if let Some(state) = self.states.get(&backend.address) {
+                state.stand(standing);
+            }
+        }
+        let picture = self.pool.picture();
+        let of = |address: SocketAddr, cluster: &Arc<str>| {
+            let known = self.states.get(&address).cloned();
+            known.unwrap_or_else(|| Arc::new(BackendState::new(address, Arc::clone(cluster))))
+        };
+        let states = picture.candidates().iter().map(|one| of(one.address, &one.cluster)).collect();
+        self.live.view.store(Arc::new(View {
+            listener: Arc::clone(&self.listener),
+            picture: Arc::clone(picture),
+            states,
+            affinity: self.affinity.clone(),
+        }));
+    }
+
+    /// True if a backend has gone.
+    fn tick(&mut self, now: Duration) -> bool {
+        let states = &self.states;
+        let open = |address| states.get(&address).map_or(0, |state| state.open.load(Relaxed));
+        let (changed, gone) = self.pool.tick(open, now);
+        for one in &gone {
+            let (address, overdue) = match one {
+                Gone::Finished(address) => (address, false),
+                Gone::Overdue(address) => (address, true),
+            };
+            if let Some(state) = self.states.remove(address).filter(|_| overdue) {
+                let open = state.open.load(Relaxed);
+                tracing::warn!(listener = %self.listener.name, backend = %address, open, "its time to finish is over");
+                state.cut();
+            }
+        }
+        if changed {
+            self.publish();
+        }
+        if let Some(affinity) = &self.affinity {
+            lock(affinity).forget(now);
+        }
+        !gone.is_empty()
+    }
+}

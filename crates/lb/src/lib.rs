@@ -1,0 +1,24 @@
+//! One address for backends in many clusters, at layer 4.
+//!
+//! ```text
+//!   a file, later the hub ─▶ Wanted ─▶ keep: a pool per listener (balance) ─▶ view, swapped whole
+//!                                        ▲ checks, failed connections            │ read without a lock
+//!   client ─▶ userspace: a thread per processor, tcp and udp ◀────────────────────┘ ─▶ backend
+//! ```
+//!
+//! Start at [`Balancer`]: it is told what is [`Wanted`], as often as that changes, and goes on with what it was told last.
+
+mod check;
+pub mod config;
+mod error;
+mod http;
+mod keep;
+mod metrics;
+mod proxy_protocol;
+mod userspace;
+mod wanted;
+
+pub use error::LbError;
+pub use http::{listen_pages, serve_pages};
+pub use keep::{Balancer, Unbound};
+pub use wanted::{Limits, Listener, Protocol, Wanted};
