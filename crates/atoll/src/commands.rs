@@ -7,6 +7,7 @@ pub(crate) mod crds;
 pub(crate) mod dns;
 pub(crate) mod hub;
 pub(crate) mod join;
+pub(crate) mod lb;
 pub(crate) mod unjoin;
 
 use crate::cli::{Arguments, Command};
@@ -20,6 +21,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Clusters(clusters) => clusters.run().await,
         Command::Bench(bench) => bench.run().await,
         Command::Dns(dns) => dns.run().await,
+        Command::Lb(lb) => lb.run().await,
         Command::Crds(crds) => crds.run(),
         Command::Completion(completion) => completion.run(),
     }

@@ -10,10 +10,14 @@
 
 mod check;
 pub mod config;
+pub mod controller;
 mod error;
+pub mod file;
 mod http;
 mod keep;
+mod limits;
 mod metrics;
+pub mod provider;
 mod proxy_protocol;
 mod userspace;
 mod wanted;
@@ -21,4 +25,5 @@ mod wanted;
 pub use error::LbError;
 pub use http::{listen_pages, serve_pages};
 pub use keep::{Balancer, Unbound};
+pub use limits::allow_many_files;
 pub use wanted::{Limits, Listener, Protocol, Wanted};

@@ -1,7 +1,10 @@
 //! The balancer on real sockets of this machine.
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
+mod controller;
 mod datagrams;
 mod faults;
+mod liar;
+mod providers;
 mod streams;
 mod world;
