@@ -23,11 +23,16 @@ impl Maglev {
     /// The table of backends with these weights. A weight of 0 gets no place. What counts is the order in which they are given only
     /// for the numbers that [`Maglev::lookup`] gives back.
     pub fn new(seed: u64, backends: &[(SocketAddr, u32)]) -> Self {
+        let size = if backends.len() <= MOST_IN_SMALL { SMALL } else { LARGE };
+        Self::of_size(seed, backends, size)
+    }
+
+    /// As [`Maglev::new`], with so many places: a prime, and many times the number of backends.
+    pub fn of_size(seed: u64, backends: &[(SocketAddr, u32)], size: usize) -> Self {
         let heaviest = backends.iter().map(|(_, weight)| *weight).max().unwrap_or(0);
-        if heaviest == 0 || backends.len() >= usize::from(FREE) {
+        if heaviest == 0 || backends.len() >= usize::from(FREE) || size < 2 {
             return Self::default();
         }
-        let size = if backends.len() <= MOST_IN_SMALL { SMALL } else { LARGE };
         let mut walkers: Vec<Walker> = backends
             .iter()
             .enumerate()

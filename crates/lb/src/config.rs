@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use self::form::{AlgorithmEntry, BackendEntry, ClusterEntry, File, ListenerEntry, ProtocolEntry};
-use crate::wanted::{Limits, Listener, Protocol, Wanted};
+use crate::wanted::{Limits, Listener, Protocol, Source, Wanted};
 use balance::{Algorithm, Backend, Checks, ClusterShare, Ejection, Settings};
 
 /// Why a file is not taken.
@@ -205,6 +205,11 @@ fn listener(entry: ListenerEntry, wrong: &mut Vec<Wrong>) -> Listener {
             per_client: entry.limits.per_client,
         },
         proxy_protocol: entry.proxy_protocol,
+        source: match (entry.source.keep, entry.source.first) {
+            (true, _) => Source::Keep,
+            (false, Some(first)) => Source::Pool(first, entry.source.last.unwrap_or(first)),
+            (false, None) => Source::Masquerade,
+        },
         connect_timeout,
         idle_timeout,
         check_port,

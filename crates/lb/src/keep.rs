@@ -12,7 +12,10 @@ use tokio::time::sleep;
 
 use crate::check;
 use crate::error::{LbError, hint};
+use crate::kernel::Kernel;
+use crate::kernel::plan::{self, Forward, Plan};
 use crate::metrics::{Board, Shown};
+use crate::path::DataPath;
 use crate::userspace::live::{BackendState, Live, Report, Reports, View, lock};
 use crate::userspace::threads::Threads;
 use crate::wanted::{Listener, Protocol, Wanted};
@@ -52,14 +55,17 @@ enum Order {
 }
 
 impl Balancer {
-    /// Starts with nothing to do, and carries connections in so many threads. Needs a tokio runtime to decide in.
-    pub fn start(threads: usize) -> Result<Self, LbError> {
+    /// Starts with nothing to do. In user space so many threads carry connections. Needs a tokio runtime to decide in.
+    pub fn start(path: DataPath, threads: usize) -> Result<Self, LbError> {
         let (orders, inbox) = mpsc::unbounded_channel();
-        let board = Arc::new(Board::default());
+        let board = Arc::new(Board::new(path));
         let (reports, reported) = mpsc::unbounded_channel();
         let keeper = Keeper {
             started: Instant::now(),
-            threads: Threads::start(threads)?,
+            carrier: match path {
+                DataPath::UserSpace => Carrier::Threads(Threads::start(threads)?),
+                DataPath::Kernel => Carrier::Kernel(Kernel::default()),
+            },
             reports,
             board: Arc::clone(&board),
             next_number: 0,
@@ -100,9 +106,15 @@ impl Balancer {
     }
 }
 
+/// Who carries connections.
+enum Carrier {
+    Threads(Threads),
+    Kernel(Kernel),
+}
+
 struct Keeper {
     started: Instant,
-    threads: Threads,
+    carrier: Carrier,
     reports: Reports,
     board: Arc<Board>,
     next_number: u64,
@@ -117,6 +129,8 @@ struct Kept {
     pool: Pool,
     states: BTreeMap<SocketAddr, Arc<BackendState>>,
     affinity: Option<Arc<Mutex<Affinity>>>,
+    /// Those that have failed their checks since the last tick.
+    lost: Vec<SocketAddr>,
     bound: Result<SocketAddr, Unbound>,
 }
 
@@ -132,7 +146,7 @@ impl Keeper {
             let wait = self.wait();
             tokio::select! {
                 order = orders.recv() => match order {
-                    Some(order) => self.obey(order),
+                    Some(order) => self.obey(order).await,
                     None => return,
                 },
                 Some((number, address, report)) = reported.recv() => self.hear(number, address, report),
@@ -143,8 +157,36 @@ impl Keeper {
                 retry = Instant::now() + RETRY;
                 self.bind_again();
             }
-            self.tick();
+            let cut = self.tick();
             self.begin_checks(&checks);
+            self.tell_kernel(cut).await;
+        }
+    }
+
+    /// Where the kernel carries connections, it is told what has changed. It ends flows to those that are lost: threads see that by themselves.
+    async fn tell_kernel(&mut self, cut: Vec<(Protocol, SocketAddr, SocketAddr)>) {
+        let Carrier::Kernel(kernel) = &mut self.carrier else { return };
+        let fit = self.listeners.values().filter(|kept| plan::refusal(&kept.listener).is_none());
+        let forwards = fit.map(|kept| Forward::new(&kept.listener, kept.pool.picture())).collect();
+        let told = kernel.carry(Plan { forwards }).await;
+        let mut news = false;
+        for kept in self.listeners.values_mut() {
+            let why = plan::refusal(&kept.listener).map(str::to_owned).or_else(|| told.clone().err());
+            let bound = match why {
+                None => Ok(kept.listener.address),
+                Some(why) => Err(kept.unbound(why, "see the reason")),
+            };
+            news |= bound != kept.bound;
+            if let (Err(unbound), true) = (&bound, bound != kept.bound) {
+                tracing::error!(listener = %unbound.name, address = %unbound.address, why = unbound.why, "the kernel does not carry it");
+            }
+            kept.bound = bound;
+        }
+        if news {
+            self.show();
+        }
+        for (protocol, listener, backend) in cut {
+            Kernel::cut(protocol, listener, backend).await;
         }
     }
 
@@ -167,10 +209,11 @@ impl Keeper {
         wait.max(Duration::from_millis(1))
     }
 
-    fn obey(&mut self, order: Order) {
+    async fn obey(&mut self, order: Order) {
         match order {
             Order::Want(wanted, answer) => {
                 self.want(wanted);
+                self.tell_kernel(Vec::new()).await;
                 let unbound = self.listeners.values().filter_map(|kept| kept.bound.as_ref().err().cloned());
                 // Whoever asked may have gone.
                 let _ = answer.send(unbound.collect());
@@ -202,7 +245,9 @@ impl Keeper {
             self.listeners.insert(key, kept);
         }
         for (_, mut kept) in before {
-            self.threads.close(kept.live.number);
+            if let Carrier::Threads(threads) = &self.carrier {
+                threads.close(kept.live.number);
+            }
             kept.configure(Listener { backends: Vec::new(), ..Listener::clone(&kept.listener) }, now);
             tracing::info!(listener = %kept.listener.name, address = %kept.listener.address, "closing");
             self.closing.push(kept);
@@ -226,26 +271,25 @@ impl Keeper {
             pool: Pool::default(),
             states: BTreeMap::new(),
             affinity: None,
-            bound: Err(Unbound {
-                name: Arc::clone(&listener.name),
-                address: listener.address,
-                why: "not tried yet".to_owned(),
-                hint: "wait",
-            }),
+            lost: Vec::new(),
+            bound: Ok(listener.address),
         };
         kept.configure(Listener::clone(&listener), now);
-        kept.bind(&self.threads);
-        if let Err(unbound) = &kept.bound {
-            let Unbound { name, address, why, hint } = unbound;
-            tracing::error!(listener = %name, %address, why, hint, "cannot listen; trying again");
+        if let Carrier::Threads(threads) = &self.carrier {
+            kept.bind(threads);
+            if let Err(unbound) = &kept.bound {
+                let Unbound { name, address, why, hint } = unbound;
+                tracing::error!(listener = %name, %address, why, hint, "cannot listen; trying again");
+            }
         }
         kept
     }
 
     fn bind_again(&mut self) {
+        let Carrier::Threads(threads) = &self.carrier else { return };
         let mut news = false;
         for kept in self.listeners.values_mut().filter(|kept| kept.bound.is_err()) {
-            kept.bind(&self.threads);
+            kept.bind(threads);
             news |= kept.bound.is_ok();
         }
         if news {
@@ -284,6 +328,9 @@ impl Keeper {
         kept.publish();
         let after = kept.states.get(&address).map(|state| state.standing());
         if before != after {
+            if !good {
+                kept.lost.push(address);
+            }
             let level = kept.pool.picture().level();
             tracing::info!(listener = %kept.listener.name, backend = %address, good, ?level, "its checks changed their verdict");
         }
@@ -304,17 +351,27 @@ impl Keeper {
         }
     }
 
-    fn tick(&mut self) {
+    /// Lets time pass; gives back whose flows have to end.
+    fn tick(&mut self) -> Vec<(Protocol, SocketAddr, SocketAddr)> {
         let now = self.now();
-        let mut news = false;
+        let in_kernel = matches!(self.carrier, Carrier::Kernel(_));
+        let (mut news, mut cut) = (false, Vec::new());
         for kept in self.listeners.values_mut().chain(&mut self.closing) {
-            news |= kept.tick(now);
+            let gone = kept.tick(in_kernel, now);
+            news |= !gone.is_empty();
+            let (protocol, address) = kept.listener.key();
+            cut.extend(
+                gone.into_iter()
+                    .chain(std::mem::take(&mut kept.lost))
+                    .map(|backend| (protocol, address, backend)),
+            );
         }
         let before = self.closing.len();
         self.closing.retain(|kept| !kept.states.is_empty());
         if news || before != self.closing.len() {
             self.show();
         }
+        cut
     }
 
     /// What metrics are made from.
@@ -347,12 +404,9 @@ impl Kept {
 
     fn bind(&mut self, threads: &Threads) {
         let Listener { protocol, address, name, .. } = &*self.listener;
-        self.bound = threads.listen(*protocol, *address, &self.live).map_err(|error| Unbound {
-            name: Arc::clone(name),
-            address: *address,
-            why: error.to_string(),
-            hint: hint(&error),
-        });
+        self.bound = threads
+            .listen(*protocol, *address, &self.live)
+            .map_err(|error| self.unbound(error.to_string(), hint(&error)));
         if let Ok(address) = self.bound {
             tracing::info!(listener = %name, %address, protocol = protocol.name(), "listening");
         }
@@ -379,17 +433,20 @@ impl Kept {
         }));
     }
 
-    /// True if a backend has gone.
-    fn tick(&mut self, now: Duration) -> bool {
+    /// The backends that have gone. What the kernel carries is not counted: it has all of its time.
+    fn tick(&mut self, in_kernel: bool, now: Duration) -> Vec<SocketAddr> {
         let states = &self.states;
-        let open = |address| states.get(&address).map_or(0, |state| state.open.load(Relaxed));
+        let counted = |address| states.get(&address).map_or(0, |state| state.open.load(Relaxed));
+        let open = |address| if in_kernel { 1 } else { counted(address) };
         let (changed, gone) = self.pool.tick(open, now);
-        for one in &gone {
+        let mut addresses = Vec::new();
+        for one in gone {
             let (address, overdue) = match one {
                 Gone::Finished(address) => (address, false),
                 Gone::Overdue(address) => (address, true),
             };
-            if let Some(state) = self.states.remove(address).filter(|_| overdue) {
+            addresses.push(address);
+            if let Some(state) = self.states.remove(&address).filter(|_| overdue) {
                 let open = state.open.load(Relaxed);
                 tracing::warn!(listener = %self.listener.name, backend = %address, open, "its time to finish is over");
                 state.cut();
@@ -401,6 +458,10 @@ impl Kept {
         if let Some(affinity) = &self.affinity {
             lock(affinity).forget(now);
         }
-        !gone.is_empty()
+        addresses
+    }
+
+    fn unbound(&self, why: String, hint: &'static str) -> Unbound {
+        Unbound { name: Arc::clone(&self.listener.name), address: self.listener.address, why, hint }
     }
 }

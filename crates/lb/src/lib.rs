@@ -3,7 +3,8 @@
 //! ```text
 //!   a file, later the hub ─▶ Wanted ─▶ keep: a pool per listener (balance) ─▶ view, swapped whole
 //!                                        ▲ checks, failed connections            │ read without a lock
-//!   client ─▶ userspace: a thread per processor, tcp and udp ◀────────────────────┘ ─▶ backend
+//!   client ─▶ userspace: a thread per processor, tcp and udp ◀────────────────────┤ ─▶ backend
+//!   client ─▶ kernel: rules of nftables, where there is root ◀────────────────────┘ ─▶ backend
 //! ```
 //!
 //! Start at [`Balancer`]: it is told what is [`Wanted`], as often as that changes, and goes on with what it was told last.
@@ -15,8 +16,10 @@ mod error;
 pub mod file;
 mod http;
 mod keep;
+mod kernel;
 mod limits;
 mod metrics;
+mod path;
 pub mod provider;
 mod proxy_protocol;
 mod userspace;
@@ -26,4 +29,5 @@ pub use error::LbError;
 pub use http::{listen_pages, serve_pages};
 pub use keep::{Balancer, Unbound};
 pub use limits::allow_many_files;
-pub use wanted::{Limits, Listener, Protocol, Wanted};
+pub use path::DataPath;
+pub use wanted::{Limits, Listener, Protocol, Source, Wanted};

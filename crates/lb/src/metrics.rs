@@ -13,6 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::keep::Unbound;
+use crate::path::DataPath;
 use crate::userspace::live::{BackendState, Live, lock};
 use crate::wanted::Listener;
 
@@ -26,14 +27,19 @@ pub(crate) struct Shown {
 }
 
 /// All listeners, for whoever looks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Board {
+    path: DataPath,
     all: Mutex<Vec<Shown>>,
     /// Why the last list of listeners was not taken.
     refused: Mutex<Option<String>>,
 }
 
 impl Board {
+    pub(crate) fn new(path: DataPath) -> Self {
+        Self { path, all: Mutex::default(), refused: Mutex::default() }
+    }
+
     pub(crate) fn show(&self, all: impl Iterator<Item = Shown>) {
         *lock(&self.all) = all.collect();
     }
@@ -56,7 +62,12 @@ impl Board {
         }
         let note =
             lock(&self.refused).as_ref().map(|why| format!("; the new configuration was refused: {why}"));
-        Ok(format!("ok: {} listeners, carried in user space{}", all.len(), note.unwrap_or_default()))
+        Ok(format!(
+            "ok: {} listeners, carried by {}{}",
+            all.len(),
+            self.path.name(),
+            note.unwrap_or_default()
+        ))
     }
 
     /// The page for Prometheus.

@@ -1,6 +1,6 @@
 //! What a balancer should do, as data. Equal data change nothing.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ pub struct Listener {
     pub connect_timeout: Duration,
     /// A connection or flow that carries nothing for so long ends.
     pub idle_timeout: Duration,
+    /// Who backends see as the client, where the kernel carries connections.
+    pub source: Source,
     /// The port that is checked, if it is not the backend's own. Datagrams need one: they can't be checked.
     pub check_port: Option<u16>,
 }
@@ -73,6 +75,7 @@ impl Listener {
                 Protocol::Tcp => Duration::from_secs(3600),
                 Protocol::Udp => Duration::from_secs(60),
             },
+            source: Source::default(),
             check_port: None,
         }
     }
@@ -81,6 +84,18 @@ impl Listener {
     pub(crate) fn key(&self) -> (Protocol, SocketAddr) {
         (self.protocol, self.address)
     }
+}
+
+/// Who backends see as the client, where the kernel carries connections. In user space it is always this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Source {
+    /// This machine, by the address that leads to the backend.
+    #[default]
+    Masquerade,
+    /// The client itself: backends must send their answers by way of this machine.
+    Keep,
+    /// One of these addresses, the first to the last, which must lead back to this machine.
+    Pool(IpAddr, IpAddr),
 }
 
 /// What one listener may use up.

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
-use lb::{Balancer, allow_many_files, file};
+use clap::{Args, ValueEnum};
+use lb::{Balancer, DataPath, allow_many_files, file};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -32,7 +32,7 @@ The file:
     backends:
     - {address: 10.1.0.4:8080, cluster: paris}
     - {address: 10.2.0.9:8080, cluster: tokyo}
-Further fields of a listener: affinity, ejection, drain, proxyProtocol, limits {connections, perClient}, connectTimeout,
+Further fields of a listener: affinity, ejection, drain, proxyProtocol, source {keep} or {first, last}, limits {connections, perClient}, connectTimeout,
 idleTimeout; of a backend: weight, draining. A change drops no connection; the first SIGTERM lets open ones finish
 (`drain`), the second ends them.")]
 pub(crate) struct Lb {
@@ -42,6 +42,10 @@ pub(crate) struct Lb {
     /// Only check the file.
     #[arg(long)]
     check: bool,
+    /// Who carries connections. The kernel needs the capability NET_ADMIN, keeps connections and rules when this process ends, and
+    /// knows neither the PROXY protocol, nor least connections, nor limits.
+    #[arg(long, value_enum, default_value_t = Path::UserSpace)]
+    data_path: Path,
     /// How many threads carry connections [default: one per processor].
     #[arg(long, value_name = "NUMBER")]
     threads: Option<usize>,
@@ -51,6 +55,17 @@ pub(crate) struct Lb {
     /// How logs are written, to stderr.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     log_format: Format,
+}
+
+/// Who carries connections.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Path {
+    /// The kernel where this process may tell it what to do, else this process.
+    Auto,
+    /// This process.
+    UserSpace,
+    /// The kernel.
+    Kernel,
 }
 
 impl Lb {
@@ -65,8 +80,13 @@ impl Lb {
         let files = allow_many_files();
         let threads =
             self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let balancer = Balancer::start(threads).map_err(|error| Failure::lb(&error))?;
-        tracing::info!(threads, files, "carrying connections in user space");
+        let path = match self.data_path {
+            Path::Auto => DataPath::best(),
+            Path::UserSpace => DataPath::UserSpace,
+            Path::Kernel => DataPath::Kernel,
+        };
+        let balancer = Balancer::start(path, threads).map_err(|error| Failure::lb(&error))?;
+        tracing::info!(threads, files, by = path.name(), "connections are carried");
         let pages = match self.metrics_address {
             Some(address) => Some(lb::listen_pages(address).await.map_err(|error| Failure::lb(&error))?),
             None => None,

@@ -1,7 +1,7 @@
 //! The form of the file, before anything is checked.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
@@ -36,6 +36,9 @@ pub(super) struct ListenerEntry {
     pub(super) seed: u64,
     #[serde(default)]
     pub(super) proxy_protocol: bool,
+    /// Who backends see, where the kernel carries connections.
+    #[serde(default)]
+    pub(super) source: SourceEntry,
     #[serde(default)]
     pub(super) limits: LimitsEntry,
     #[serde(default, deserialize_with = "some_span")]
@@ -60,6 +63,15 @@ pub(super) enum AlgorithmEntry {
     #[default]
     Maglev,
     LeastConnections,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SourceEntry {
+    #[serde(default)]
+    pub(super) keep: bool,
+    pub(super) first: Option<IpAddr>,
+    pub(super) last: Option<IpAddr>,
 }
 
 #[derive(Deserialize, Default)]

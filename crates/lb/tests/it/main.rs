@@ -4,6 +4,7 @@
 mod controller;
 mod datagrams;
 mod faults;
+mod kernel;
 mod liar;
 mod providers;
 mod streams;

@@ -93,7 +93,7 @@ impl World {
         servers: &[&Server],
         change: impl FnOnce(&mut Listener),
     ) -> Self {
-        let balancer = Balancer::start(2).unwrap();
+        let balancer = Balancer::start(lb::DataPath::UserSpace, 2).unwrap();
         let backends = servers.iter().map(|server| server.backend()).collect();
         let mut listener = Listener::new("shop/web", protocol, any(), backends);
         change(&mut listener);
