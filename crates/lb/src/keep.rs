@@ -13,9 +13,9 @@ use tokio::time::sleep;
 use crate::check;
 use crate::error::{LbError, hint};
 use crate::kernel::Kernel;
-use crate::kernel::plan::{self, Forward, Plan};
+use crate::kernel::plan;
 use crate::metrics::{Board, Shown};
-use crate::path::DataPath;
+use crate::path::{DataPath, kernel_does_it_all, may_use_kernel};
 use crate::userspace::live::{BackendState, Live, Report, Reports, View, lock};
 use crate::userspace::threads::Threads;
 use crate::wanted::{Listener, Protocol, Wanted};
@@ -50,24 +50,28 @@ pub struct Balancer {
 enum Order {
     Want(Wanted, oneshot::Sender<Vec<Unbound>>),
     Where(oneshot::Sender<Vec<(Arc<str>, SocketAddr)>>),
-    /// Whether something is still open.
-    Busy(oneshot::Sender<bool>),
+    /// Take no more clients; whether some are left.
+    Finish(oneshot::Sender<bool>),
 }
 
 impl Balancer {
     /// Starts with nothing to do. In user space so many threads carry connections. Needs a tokio runtime to decide in.
     pub fn start(path: DataPath, threads: usize) -> Result<Self, LbError> {
         let (orders, inbox) = mpsc::unbounded_channel();
-        let board = Arc::new(Board::new(path));
+        let board = Arc::new(Board::default());
         let (reports, reported) = mpsc::unbounded_channel();
         let keeper = Keeper {
             started: Instant::now(),
-            carrier: match path {
-                DataPath::UserSpace => Carrier::Threads(Threads::start(threads)?),
-                DataPath::Kernel => Carrier::Kernel(Kernel::default()),
+            path,
+            threads: Threads::start(threads)?,
+            kernel: match path {
+                DataPath::UserSpace => None,
+                DataPath::Auto => may_use_kernel().then(Kernel::default),
+                DataPath::Kernel => Some(Kernel::default()),
             },
             reports,
             board: Arc::clone(&board),
+            begun: false,
             next_number: 0,
             listeners: BTreeMap::new(),
             closing: Vec::new(),
@@ -86,10 +90,9 @@ impl Balancer {
         self.ask(Order::Where).await
     }
 
-    /// Takes no more clients, and waits until the last has left or their time is over.
+    /// Takes no more clients, and waits until the last has left or their time is over. What the kernel carries goes on.
     pub async fn finish(&self) {
-        self.want(Wanted::default()).await;
-        while self.ask(Order::Busy).await {
+        while self.ask(Order::Finish).await {
             sleep(LOOK).await;
         }
     }
@@ -106,15 +109,14 @@ impl Balancer {
     }
 }
 
-/// Who carries connections.
-enum Carrier {
-    Threads(Threads),
-    Kernel(Kernel),
-}
-
 struct Keeper {
     started: Instant,
-    carrier: Carrier,
+    path: DataPath,
+    threads: Threads,
+    /// None if it is not to be used, or not ours to use.
+    kernel: Option<Kernel>,
+    /// Whether it is known what is wanted.
+    begun: bool,
     reports: Reports,
     board: Arc<Board>,
     next_number: u64,
@@ -131,6 +133,7 @@ struct Kept {
     affinity: Option<Arc<Mutex<Affinity>>>,
     /// Those that have failed their checks since the last tick.
     lost: Vec<SocketAddr>,
+    by_kernel: bool,
     bound: Result<SocketAddr, Unbound>,
 }
 
@@ -165,16 +168,22 @@ impl Keeper {
 
     /// Where the kernel carries connections, it is told what has changed. It ends flows to those that are lost: threads see that by themselves.
     async fn tell_kernel(&mut self, cut: Vec<(Protocol, SocketAddr, SocketAddr)>) {
-        let Carrier::Kernel(kernel) = &mut self.carrier else { return };
-        let fit = self.listeners.values().filter(|kept| plan::refusal(&kept.listener).is_none());
-        let forwards = fit.map(|kept| Forward::new(&kept.listener, kept.pool.picture())).collect();
-        let told = kernel.carry(Plan { forwards }).await;
+        // Before it is known what is wanted, what a former process left is better than nothing.
+        let Some(kernel) = self.kernel.as_mut().filter(|_| self.begun) else { return };
+        let by_kernel = self.listeners.values().filter(|kept| kept.by_kernel);
+        let fit = by_kernel.filter(|kept| plan::refusal(&kept.listener).is_none());
+        let wanted = fit.map(|kept| (Arc::clone(&kept.listener), Arc::clone(kept.pool.picture()))).collect();
+        // None if there was nothing new, as most of the time.
+        let told = kernel.carry(wanted).await;
         let mut news = false;
-        for kept in self.listeners.values_mut() {
-            let why = plan::refusal(&kept.listener).map(str::to_owned).or_else(|| told.clone().err());
-            let bound = match why {
-                None => Ok(kept.listener.address),
-                Some(why) => Err(kept.unbound(why, "see the reason")),
+        for kept in self.listeners.values_mut().filter(|kept| kept.by_kernel) {
+            let bound = match (plan::refusal(&kept.listener), &told) {
+                (Some(why), _) => Err(kept.unbound(why.to_owned(), "see the reason")),
+                (None, Some(Err(why))) => {
+                    Err(kept.unbound(why.clone(), "it needs NET_ADMIN and nftables; it is tried again"))
+                }
+                (None, Some(Ok(()))) => Ok(kept.listener.address),
+                (None, None) => continue,
             };
             news |= bound != kept.bound;
             if let (Err(unbound), true) = (&bound, bound != kept.bound) {
@@ -185,6 +194,7 @@ impl Keeper {
         if news {
             self.show();
         }
+        // After the rules, or they would come back to where they were.
         for (protocol, listener, backend) in cut {
             Kernel::cut(protocol, listener, backend).await;
         }
@@ -224,38 +234,61 @@ impl Keeper {
                 });
                 let _ = answer.send(bound.collect());
             }
-            Order::Busy(answer) => {
-                let _ = answer.send(!self.closing.is_empty());
+            Order::Finish(answer) => {
+                let now = self.now();
+                let (kernel, ours) =
+                    std::mem::take(&mut self.listeners).into_iter().partition(|(_, kept)| kept.by_kernel);
+                self.listeners = kernel;
+                self.close(ours, now);
+                let _ =
+                    answer.send(self.closing.iter().any(|kept| !kept.by_kernel && !kept.states.is_empty()));
             }
         }
     }
 
     fn want(&mut self, wanted: Wanted) {
+        self.begun = true;
         let now = self.now();
         let mut before = std::mem::take(&mut self.listeners);
         for listener in wanted.listeners {
             let key = listener.key();
-            let kept = match before.remove(&key) {
+            let by_kernel = self.is_for_kernel(&listener);
+            // One that changes its carrier ends with the old one and begins with the new one.
+            let same = before.get(&key).is_some_and(|kept| kept.by_kernel == by_kernel);
+            let known = if same { before.remove(&key) } else { None };
+            let kept = match known {
                 Some(mut kept) => {
                     kept.configure(listener, now);
                     kept
                 }
-                None => self.open(listener, now),
+                None => self.open(listener, by_kernel, now),
             };
             self.listeners.insert(key, kept);
         }
-        for (_, mut kept) in before {
-            if let Carrier::Threads(threads) = &self.carrier {
-                threads.close(kept.live.number);
+        self.close(before, now);
+        self.show();
+    }
+
+    fn close(&mut self, listeners: BTreeMap<(Protocol, SocketAddr), Kept>, now: Duration) {
+        for (_, mut kept) in listeners {
+            if !kept.by_kernel {
+                self.threads.close(kept.live.number);
             }
             kept.configure(Listener { backends: Vec::new(), ..Listener::clone(&kept.listener) }, now);
             tracing::info!(listener = %kept.listener.name, address = %kept.listener.address, "closing");
             self.closing.push(kept);
         }
-        self.show();
     }
 
-    fn open(&mut self, listener: Listener, now: Duration) -> Kept {
+    fn is_for_kernel(&self, listener: &Listener) -> bool {
+        match self.path {
+            DataPath::UserSpace => false,
+            DataPath::Kernel => true,
+            DataPath::Auto => self.kernel.is_some() && kernel_does_it_all(listener),
+        }
+    }
+
+    fn open(&mut self, listener: Listener, by_kernel: bool, now: Duration) -> Kept {
         let listener = Arc::new(listener);
         self.next_number += 1;
         let view = View {
@@ -272,11 +305,12 @@ impl Keeper {
             states: BTreeMap::new(),
             affinity: None,
             lost: Vec::new(),
+            by_kernel,
             bound: Ok(listener.address),
         };
         kept.configure(Listener::clone(&listener), now);
-        if let Carrier::Threads(threads) = &self.carrier {
-            kept.bind(threads);
+        if !by_kernel {
+            kept.bind(&self.threads);
             if let Err(unbound) = &kept.bound {
                 let Unbound { name, address, why, hint } = unbound;
                 tracing::error!(listener = %name, %address, why, hint, "cannot listen; trying again");
@@ -286,10 +320,9 @@ impl Keeper {
     }
 
     fn bind_again(&mut self) {
-        let Carrier::Threads(threads) = &self.carrier else { return };
         let mut news = false;
-        for kept in self.listeners.values_mut().filter(|kept| kept.bound.is_err()) {
-            kept.bind(threads);
+        for kept in self.listeners.values_mut().filter(|kept| kept.bound.is_err() && !kept.by_kernel) {
+            kept.bind(&self.threads);
             news |= kept.bound.is_ok();
         }
         if news {
@@ -324,11 +357,14 @@ impl Keeper {
         let now = self.now();
         let Some(kept) = self.of_number(number) else { return };
         let before = kept.states.get(&address).map(|state| state.standing());
-        kept.pool.checked(address, good, now);
-        kept.publish();
+        if kept.pool.checked(address, good, now) {
+            kept.publish();
+        } else {
+            kept.stand();
+        }
         let after = kept.states.get(&address).map(|state| state.standing());
         if before != after {
-            if !good {
+            if !good && kept.by_kernel {
                 kept.lost.push(address);
             }
             let level = kept.pool.picture().level();
@@ -354,12 +390,14 @@ impl Keeper {
     /// Lets time pass; gives back whose flows have to end.
     fn tick(&mut self) -> Vec<(Protocol, SocketAddr, SocketAddr)> {
         let now = self.now();
-        let in_kernel = matches!(self.carrier, Carrier::Kernel(_));
         let (mut news, mut cut) = (false, Vec::new());
         for kept in self.listeners.values_mut().chain(&mut self.closing) {
-            let gone = kept.tick(in_kernel, now);
+            let gone = kept.tick(now);
             news |= !gone.is_empty();
             let (protocol, address) = kept.listener.key();
+            if !kept.by_kernel {
+                continue;
+            }
             cut.extend(
                 gone.into_iter()
                     .chain(std::mem::take(&mut kept.lost))
@@ -382,6 +420,7 @@ impl Keeper {
             live: Arc::clone(&kept.live),
             backends: kept.states.values().cloned().collect(),
             unbound: kept.bound.as_ref().err().cloned(),
+            by_kernel: kept.by_kernel,
         }));
     }
 }
@@ -412,13 +451,18 @@ impl Kept {
         }
     }
 
-    /// Gives the threads the picture of now.
-    fn publish(&self) {
+    /// Says of each backend how it stands.
+    fn stand(&self) {
         for (backend, standing) in self.pool.standings() {
             if let Some(state) = self.states.get(&backend.address) {
                 state.stand(standing);
             }
         }
+    }
+
+    /// Gives the threads the picture of now.
+    fn publish(&self) {
+        self.stand();
         let picture = self.pool.picture();
         let of = |address: SocketAddr, cluster: &Arc<str>| {
             let known = self.states.get(&address).cloned();
@@ -434,8 +478,8 @@ impl Kept {
     }
 
     /// The backends that have gone. What the kernel carries is not counted: it has all of its time.
-    fn tick(&mut self, in_kernel: bool, now: Duration) -> Vec<SocketAddr> {
-        let states = &self.states;
+    fn tick(&mut self, now: Duration) -> Vec<SocketAddr> {
+        let (states, in_kernel) = (&self.states, self.by_kernel);
         let counted = |address| states.get(&address).map_or(0, |state| state.open.load(Relaxed));
         let open = |address| if in_kernel { 1 } else { counted(address) };
         let (changed, gone) = self.pool.tick(open, now);

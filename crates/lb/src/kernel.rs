@@ -13,25 +13,44 @@ pub(crate) mod plan;
 mod tables;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::wanted::Protocol;
-use plan::Plan;
+use balance::Picture;
+
+use crate::wanted::{Listener, Protocol};
+use plan::{Forward, Plan};
+
+/// What the kernel refused is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+type Carried = Vec<(Arc<Listener>, Arc<Picture>)>;
 
 /// What the kernel was told last.
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
-    told: Option<Plan>,
+    told: Option<Carried>,
+    refused: Option<Instant>,
 }
 
 impl Kernel {
-    /// Makes the kernel carry this, if it does not already. An error is for people.
-    pub(crate) async fn carry(&mut self, plan: Plan) -> Result<(), String> {
-        if self.told.as_ref() == Some(&plan) {
-            return Ok(());
+    /// Makes the kernel carry this; none if it does already. An error is for people.
+    pub(crate) async fn carry(&mut self, wanted: Carried) -> Option<Result<(), String>> {
+        let same = |told: &Carried| {
+            let pairs = told.iter().zip(&wanted);
+            told.len() == wanted.len()
+                && pairs
+                    .into_iter()
+                    .all(|(told, now)| Arc::ptr_eq(&told.0, &now.0) && Arc::ptr_eq(&told.1, &now.1))
+        };
+        if self.told.as_ref().is_some_and(same) && self.refused.is_none_or(|at| at.elapsed() < RETRY) {
+            return None;
         }
-        tables::replace(&plan).await.map_err(|error| error.to_string())?;
-        self.told = Some(plan);
-        Ok(())
+        let forwards = wanted.iter().map(|(listener, picture)| Forward::new(listener, picture)).collect();
+        let outcome = tables::replace(&Plan { forwards }).await.map_err(|error| error.to_string());
+        self.told = Some(wanted);
+        self.refused = outcome.is_err().then(Instant::now);
+        Some(outcome)
     }
 
     /// Ends the flows of clients of `listener` to a backend that is lost, so that they find another.

@@ -13,7 +13,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::keep::Unbound;
-use crate::path::DataPath;
 use crate::userspace::live::{BackendState, Live, lock};
 use crate::wanted::Listener;
 
@@ -24,22 +23,18 @@ pub(crate) struct Shown {
     pub(crate) live: Arc<Live>,
     pub(crate) backends: Vec<Arc<BackendState>>,
     pub(crate) unbound: Option<Unbound>,
+    pub(crate) by_kernel: bool,
 }
 
 /// All listeners, for whoever looks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Board {
-    path: DataPath,
     all: Mutex<Vec<Shown>>,
     /// Why the last list of listeners was not taken.
     refused: Mutex<Option<String>>,
 }
 
 impl Board {
-    pub(crate) fn new(path: DataPath) -> Self {
-        Self { path, all: Mutex::default(), refused: Mutex::default() }
-    }
-
     pub(crate) fn show(&self, all: impl Iterator<Item = Shown>) {
         *lock(&self.all) = all.collect();
     }
@@ -62,10 +57,11 @@ impl Board {
         }
         let note =
             lock(&self.refused).as_ref().map(|why| format!("; the new configuration was refused: {why}"));
+        let by_kernel = all.iter().filter(|shown| shown.by_kernel).count();
         Ok(format!(
-            "ok: {} listeners, carried by {}{}",
+            "ok: {} listeners, {by_kernel} carried by the kernel and {} by this process{}",
             all.len(),
-            self.path.name(),
+            all.len() - by_kernel,
             note.unwrap_or_default()
         ))
     }

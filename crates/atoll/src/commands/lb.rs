@@ -60,7 +60,7 @@ pub(crate) struct Lb {
 /// Who carries connections.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Path {
-    /// The kernel where this process may tell it what to do, else this process.
+    /// The kernel, for listeners that it can do everything for and if this process may tell it what to do; else this process.
     Auto,
     /// This process.
     UserSpace,
@@ -81,12 +81,12 @@ impl Lb {
         let threads =
             self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let path = match self.data_path {
-            Path::Auto => DataPath::best(),
+            Path::Auto => DataPath::Auto,
             Path::UserSpace => DataPath::UserSpace,
             Path::Kernel => DataPath::Kernel,
         };
         let balancer = Balancer::start(path, threads).map_err(|error| Failure::lb(&error))?;
-        tracing::info!(threads, files, by = path.name(), "connections are carried");
+        tracing::info!(threads, files, ?path, "ready to carry connections");
         let pages = match self.metrics_address {
             Some(address) => Some(lb::listen_pages(address).await.map_err(|error| Failure::lb(&error))?),
             None => None,
