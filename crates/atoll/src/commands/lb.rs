@@ -42,7 +42,7 @@ pub(crate) struct Lb {
     /// Only check the file.
     #[arg(long)]
     check: bool,
-    /// Who carries connections. The kernel needs the capability NET_ADMIN, keeps connections and rules when this process ends, and
+    /// Who carries connections. The kernel needs the capability `NET_ADMIN`, keeps connections and rules when this process ends, and
     /// knows neither the PROXY protocol, nor least connections, nor limits.
     #[arg(long, value_enum, default_value_t = Path::UserSpace)]
     data_path: Path,
