@@ -62,8 +62,23 @@ proptest! {
         let algorithm = if least { Algorithm::LeastConnections } else { Algorithm::Maglev };
         let mut pool = Pool::default();
         let mut now = Duration::ZERO;
+        // What anybody could tell from outside: the checks of each, and whether a connection to it ever failed.
+        let mut seen: BTreeMap<SocketAddr, (Vec<bool>, bool)> = BTreeMap::new();
         for event in events {
             let before = pool.picture().clone();
+            match &event {
+                Event::Checked(which, good) => {
+                    if let Some((checks, _)) = seen.get_mut(&address(*which)) {
+                        checks.push(*good);
+                    }
+                }
+                Event::Failed(which) => {
+                    if let Some((_, failed)) = seen.get_mut(&address(*which)) {
+                        *failed = true;
+                    }
+                }
+                Event::List(_) | Event::Passed(_) | Event::Later(_) => {}
+            }
             let changed = match event {
                 Event::List(list) => {
                     let list: BTreeMap<_, _> = list.into_iter().map(|b| (b.0, b)).collect();
@@ -83,6 +98,22 @@ proptest! {
                 }
             };
             prop_assert_eq!(changed, before != *pool.picture(), "news are told, and only news");
+            seen.retain(|address, _| pool.standings().any(|(backend, _)| backend.address == *address));
+            for (backend, _) in pool.standings() {
+                seen.entry(backend.address).or_default();
+            }
+            let ends_with = |address: SocketAddr, good| seen[&address].0.ends_with(&[good, good]);
+            let better = pool.standings().find(|(backend, standing)| {
+                !matches!(standing, Standing::Leaving { .. })
+                    && !backend.draining
+                    && !seen[&backend.address].1
+                    && (ends_with(backend.address, true) || seen[&backend.address].0.is_empty())
+            });
+            if let Some((better, _)) = better {
+                for candidate in pool.picture().candidates() {
+                    prop_assert!(!ends_with(candidate.address, false), "{} rather than {}", candidate.address, better.address);
+                }
+            }
             let standings: BTreeMap<SocketAddr, Option<Level>> = pool
                 .standings()
                 .map(|(backend, standing)| {
