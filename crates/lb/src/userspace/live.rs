@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ pub(crate) struct BackendState {
     standing: AtomicU8,
     /// Told when what is open has to end.
     pub(crate) cut: Notify,
+    /// Whether that was told already: a connection that came about just then was not there to hear it.
+    pub(crate) over: AtomicBool,
 }
 
 impl BackendState {
@@ -58,6 +60,7 @@ impl BackendState {
             lost: AtomicBool::new(false),
             standing: AtomicU8::new(0),
             cut: Notify::new(),
+            over: AtomicBool::new(false),
         }
     }
 
@@ -82,6 +85,7 @@ impl BackendState {
     /// Ends what is open.
     pub(crate) fn cut(&self) {
         self.lost.store(true, Relaxed);
+        self.over.store(true, SeqCst);
         self.cut.notify_waiters();
     }
 }

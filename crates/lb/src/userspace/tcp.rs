@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -69,10 +69,16 @@ async fn serve(mut client: TcpStream, from: SocketAddr, live: Arc<Live>, _place:
     let moved = AtomicU64::new(0);
     let state = &open.0;
     let counted = Counted { to_backend: &state.to_backend, to_client: &state.to_client, moved: &moved };
+    // Heard from here on; whatever was said before shows in `over`.
+    let cut = state.cut.notified();
+    if state.over.load(SeqCst) {
+        reset(&client);
+        return;
+    }
     let ended = tokio::select! {
         biased;
         ended = relay(&mut client, &mut backend, first, counted) => ended.is_ok(),
-        () = state.cut.notified() => false,
+        () = cut => false,
         () = idle_for(idle, &moved) => false,
     };
     if !ended {
