@@ -204,6 +204,7 @@ fn listener(entry: ListenerEntry, wrong: &mut Vec<Wrong>) -> Listener {
             connections: entry.limits.connections.unwrap_or(defaults.limits.connections),
             per_client: entry.limits.per_client,
         },
+        interface: entry.interface.map(Into::into),
         proxy_protocol: entry.proxy_protocol,
         source: match (entry.source.keep, entry.source.first) {
             (true, _) => Source::Keep,

@@ -18,6 +18,7 @@ use crate::metrics::{Board, Shown};
 use crate::path::{DataPath, kernel_does_it_all, may_use_kernel};
 use crate::userspace::live::{BackendState, Live, Report, Reports, View, lock};
 use crate::userspace::threads::Threads;
+use crate::vips::{self, Vips};
 use crate::wanted::{Listener, Protocol, Wanted};
 
 /// Clients that are remembered per listener, where a client comes back to the same backend.
@@ -72,6 +73,7 @@ impl Balancer {
             reports,
             board: Arc::clone(&board),
             begun: false,
+            vips: Vips::default(),
             next_number: 0,
             listeners: BTreeMap::new(),
             closing: Vec::new(),
@@ -117,6 +119,7 @@ struct Keeper {
     kernel: Option<Kernel>,
     /// Whether it is known what is wanted.
     begun: bool,
+    vips: Vips,
     reports: Reports,
     board: Arc<Board>,
     next_number: u64,
@@ -222,8 +225,11 @@ impl Keeper {
     async fn obey(&mut self, order: Order) {
         match order {
             Order::Want(wanted, answer) => {
+                let named = vips::named(&wanted);
+                self.vips.hold(&wanted).await;
                 self.want(wanted);
                 self.tell_kernel(Vec::new()).await;
+                self.vips.release(&named).await;
                 let unbound = self.listeners.values().filter_map(|kept| kept.bound.as_ref().err().cloned());
                 // Whoever asked may have gone.
                 let _ = answer.send(unbound.collect());

@@ -23,6 +23,7 @@ mod path;
 pub mod provider;
 mod proxy_protocol;
 mod userspace;
+mod vips;
 mod wanted;
 
 pub use error::LbError;

@@ -41,6 +41,8 @@ pub struct Listener {
     pub protocol: Protocol,
     /// Where clients come in.
     pub address: SocketAddr,
+    /// The interface that its address is put on, and taken from again; none if the address is there already.
+    pub interface: Option<Arc<str>>,
     /// How connections are shared out.
     pub settings: Settings,
     /// Who takes them.
@@ -66,6 +68,7 @@ impl Listener {
             name: name.into(),
             protocol,
             address,
+            interface: None,
             settings: Settings::default(),
             backends,
             limits: Limits::default(),

@@ -32,7 +32,7 @@ The file:
     backends:
     - {address: 10.1.0.4:8080, cluster: paris}
     - {address: 10.2.0.9:8080, cluster: tokyo}
-Further fields of a listener: affinity, ejection, drain, proxyProtocol, source {keep} or {first, last}, limits {connections, perClient}, connectTimeout,
+Further fields of a listener: interface (its address is put there), affinity, ejection, drain, proxyProtocol, source {keep} or {first, last}, limits {connections, perClient}, connectTimeout,
 idleTimeout; of a backend: weight, draining. A change drops no connection; the first SIGTERM lets open ones finish
 (`drain`), the second ends them.")]
 pub(crate) struct Lb {

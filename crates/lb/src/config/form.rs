@@ -18,6 +18,7 @@ pub(super) struct File {
 pub(super) struct ListenerEntry {
     pub(super) name: String,
     pub(super) address: SocketAddr,
+    pub(super) interface: Option<String>,
     #[serde(default)]
     pub(super) protocol: ProtocolEntry,
     #[serde(default)]

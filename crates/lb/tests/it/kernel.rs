@@ -243,6 +243,25 @@ fn backends_see_the_client_or_an_address_of_the_pool() {
 }
 
 #[test]
+fn addresses_are_put_on_an_interface_and_taken_away_again() {
+    let Some(net) = Net::new("vip") else { return };
+    let backends = vec![net.tcp_server("paris", "10.72.0.2:8001")];
+    let balancer = net.balancer();
+    // Of the client's own network: it asks by ARP who has it.
+    let mut held = listener(Protocol::Tcp, "10.71.0.99:80", backends);
+    held.interface = Some("to1".into());
+    assert!(net.connect("10.71.0.99:80").is_err());
+    for _ in 0..2 {
+        balancer.want(vec![held.clone()]);
+        assert_eq!(net.connect("10.71.0.99:80").unwrap().1, "paris");
+    }
+    balancer.want(Vec::new());
+    let addresses = Command::new("ip").args(["-n", &net.names[1], "-o", "addr"]).output().unwrap();
+    let addresses = String::from_utf8_lossy(&addresses.stdout).into_owned();
+    assert!(!addresses.contains("10.71.0.99") && addresses.contains("10.71.0.1/24"), "{addresses}");
+}
+
+#[test]
 fn flows_of_datagrams_leave_a_backend_that_is_lost() {
     let Some(net) = Net::new("udp") else { return };
     let (paris, stop) = net.udp_server("paris", "10.72.0.2:8001");
