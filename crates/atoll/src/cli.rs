@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Bench(commands::bench::Bench),
     /// Answer clusterset.local names in the cluster that this runs in.
     Dns(commands::dns::Dns),
+    /// Carry connections from one address to backends of many clusters.
+    Lb(commands::lb::Lb),
     /// Print the CRDs.
     Crds(commands::crds::Crds),
     /// Print a shell completion script.

@@ -11,6 +11,7 @@ pub(crate) mod down;
 pub(crate) mod get;
 pub(crate) mod hub;
 pub(crate) mod join;
+pub(crate) mod lb;
 pub(crate) mod member;
 pub(crate) mod request;
 pub(crate) mod unjoin;
@@ -34,6 +35,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Delete(delete) => Box::pin(delete.run()).await,
         Command::Bench(bench) => bench.run().await,
         Command::Dns(dns) => dns.run().await,
+        Command::Lb(lb) => lb.run().await,
         Command::Crds(crds) => crds.run(),
         Command::Completion(completion) => completion.run(),
     }

@@ -170,6 +170,17 @@ impl Failure {
         Self { what: format!("cannot answer: {error}"), why, hint: error.hint(), usage: false }
     }
 
+    pub(crate) fn lb(error: &lb::LbError) -> Self {
+        let why = chain(std::error::Error::source(error));
+        Self { what: error.to_string(), why, hint: None, usage: false }
+    }
+
+    pub(crate) fn lb_config(error: &lb::file::FileError) -> Self {
+        let why = chain(std::error::Error::source(error));
+        let hint = Some("see `atoll lb --help` for an example of the file".to_owned());
+        Self { what: error.to_string(), why, hint, usage: true }
+    }
+
     pub(crate) fn setup(doing: &str, error: &SetupError) -> Self {
         let why = match error {
             SetupError::Api { source, .. } => Some(connect::why(source)),

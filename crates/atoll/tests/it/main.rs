@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
 mod backup;
+mod lb;
 mod objects;
 mod walkthrough;
 
@@ -51,6 +52,7 @@ fn help_has_examples_for_every_command() {
         "dns",
         "dns setup",
         "dns manifest",
+        "lb",
         "crds",
         "completion",
         "up",

@@ -1,0 +1,19 @@
+//! Active checks: a backend is well if a connection to it comes about in time.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Whether somebody takes a connection there.
+pub(crate) async fn answers(address: SocketAddr, within: Duration) -> bool {
+    match timeout(within, TcpStream::connect(address)).await {
+        Ok(Ok(stream)) => {
+            // A reset spares both sides the memory of a connection that carried nothing.
+            let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+            true
+        }
+        Ok(Err(_)) | Err(_) => false,
+    }
+}

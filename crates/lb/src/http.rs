@@ -1,0 +1,45 @@
+//! Health and metrics of a balancer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use pages::Pages;
+use tokio::net::TcpListener;
+
+use crate::error::LbError;
+use crate::keep::Balancer;
+use crate::metrics::Board;
+
+struct BalancerPages(Arc<Board>);
+
+impl Pages for BalancerPages {
+    fn ready(&self) -> Result<String, String> {
+        self.0.ready()
+    }
+
+    fn metrics(&self) -> String {
+        self.0.page()
+    }
+}
+
+/// A socket for [`serve_pages`].
+pub async fn listen_pages(address: SocketAddr) -> Result<TcpListener, LbError> {
+    TcpListener::bind(address).await.map_err(|source| LbError::Pages { address, source })
+}
+
+/// Serves `/healthz`, `/readyz` and `/metrics` until it is dropped.
+pub async fn serve_pages(listener: TcpListener, balancer: &Balancer) {
+    pages::serve(listener, Arc::new(BalancerPages(Arc::clone(balancer.board())))).await;
+}
+
+impl Balancer {
+    /// Shows in health and metrics that the newest configuration was refused, and why; none when it was taken.
+    pub fn refused(&self, why: Option<String>) {
+        self.board().refuse(why);
+    }
+
+    /// What `/metrics` says.
+    pub fn metrics(&self) -> String {
+        self.board().page()
+    }
+}

@@ -1,0 +1,517 @@
+//! The one task that owns the pools: what is wanted, what was noticed, and time go in; views for the threads come out.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use balance::{Affinity, Gone, Pool, Standing};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep;
+
+use crate::check;
+use crate::error::{LbError, hint};
+use crate::kernel::Kernel;
+use crate::kernel::plan;
+use crate::metrics::{Board, Shown};
+use crate::path::{DataPath, kernel_does_it_all, may_use_kernel};
+use crate::userspace::live::{BackendState, Live, Report, Reports, View, lock};
+use crate::userspace::threads::Threads;
+use crate::vips::{self, Vips};
+use crate::wanted::{Listener, Protocol, Wanted};
+
+/// Clients that are remembered per listener, where a client comes back to the same backend.
+const REMEMBERED: usize = 100_000;
+/// How often it is looked whether those that leave have finished.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often an address that can't be listened on is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// An address that can't be listened on; it is tried again by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unbound {
+    /// The listener.
+    pub name: Arc<str>,
+    /// Where.
+    pub address: SocketAddr,
+    /// Why not.
+    pub why: String,
+    /// What to do.
+    pub hint: &'static str,
+}
+
+/// A load balancer that carries connections until it is dropped.
+#[derive(Debug)]
+pub struct Balancer {
+    orders: mpsc::UnboundedSender<Order>,
+    board: Arc<Board>,
+}
+
+enum Order {
+    Want(Wanted, oneshot::Sender<Vec<Unbound>>),
+    Where(oneshot::Sender<Vec<(Arc<str>, SocketAddr)>>),
+    /// Take no more clients; whether some are left.
+    Finish(oneshot::Sender<bool>),
+}
+
+impl Balancer {
+    /// Starts with nothing to do. In user space so many threads carry connections. Needs a tokio runtime to decide in.
+    pub fn start(path: DataPath, threads: usize) -> Result<Self, LbError> {
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let board = Arc::new(Board::default());
+        let (reports, reported) = mpsc::unbounded_channel();
+        let keeper = Keeper {
+            started: Instant::now(),
+            path,
+            threads: Threads::start(threads)?,
+            kernel: match path {
+                DataPath::UserSpace => None,
+                DataPath::Auto => may_use_kernel().then(Kernel::default),
+                DataPath::Kernel => Some(Kernel::default()),
+            },
+            reports,
+            board: Arc::clone(&board),
+            begun: false,
+            vips: Vips::default(),
+            next_number: 0,
+            listeners: BTreeMap::new(),
+            closing: Vec::new(),
+        };
+        tokio::spawn(keeper.keep(inbox, reported));
+        Ok(Self { orders, board })
+    }
+
+    /// Makes it so. What stays the same is not touched; connections that are open go on. Gives back the addresses that can't be listened on.
+    pub async fn want(&self, wanted: Wanted) -> Vec<Unbound> {
+        self.ask(|answer| Order::Want(wanted, answer)).await
+    }
+
+    /// Where it listens, by the listener's name: port 0 has become a real one.
+    pub async fn addresses(&self) -> Vec<(Arc<str>, SocketAddr)> {
+        self.ask(Order::Where).await
+    }
+
+    /// Takes no more clients, and waits until the last has left or their time is over. What the kernel carries goes on.
+    pub async fn finish(&self) {
+        while self.ask(Order::Finish).await {
+            sleep(LOOK).await;
+        }
+    }
+
+    pub(crate) fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    async fn ask<T: Default>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> T {
+        let (answer, answered) = oneshot::channel();
+        // The keeper ends only with its runtime, and then nobody waits here.
+        let _ = self.orders.send(order(answer));
+        answered.await.unwrap_or_default()
+    }
+}
+
+struct Keeper {
+    started: Instant,
+    path: DataPath,
+    threads: Threads,
+    /// None if it is not to be used, or not ours to use.
+    kernel: Option<Kernel>,
+    /// Whether it is known what is wanted.
+    begun: bool,
+    vips: Vips,
+    reports: Reports,
+    board: Arc<Board>,
+    next_number: u64,
+    listeners: BTreeMap<(Protocol, SocketAddr), Kept>,
+    /// Those that take no more clients and have some left.
+    closing: Vec<Kept>,
+}
+
+struct Kept {
+    listener: Arc<Listener>,
+    live: Arc<Live>,
+    pool: Pool,
+    states: BTreeMap<SocketAddr, Arc<BackendState>>,
+    affinity: Option<Arc<Mutex<Affinity>>>,
+    /// Those that have failed their checks since the last tick.
+    lost: Vec<SocketAddr>,
+    by_kernel: bool,
+    bound: Result<SocketAddr, Unbound>,
+}
+
+impl Keeper {
+    async fn keep(
+        mut self,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+        mut reported: mpsc::UnboundedReceiver<(u64, SocketAddr, Report)>,
+    ) {
+        let (checks, mut checked) = mpsc::unbounded_channel();
+        let mut retry = Instant::now() + RETRY;
+        loop {
+            let wait = self.wait();
+            tokio::select! {
+                order = orders.recv() => match order {
+                    Some(order) => self.obey(order).await,
+                    None => return,
+                },
+                Some((number, address, report)) = reported.recv() => self.hear(number, address, report),
+                Some((number, address, good)) = checked.recv() => self.checked(number, address, good),
+                () = sleep(wait) => {}
+            }
+            if Instant::now() >= retry {
+                retry = Instant::now() + RETRY;
+                self.bind_again();
+            }
+            let cut = self.tick();
+            self.begin_checks(&checks);
+            self.tell_kernel(cut).await;
+        }
+    }
+
+    /// Where the kernel carries connections, it is told what has changed. It ends flows to those that are lost: threads see that by themselves.
+    async fn tell_kernel(&mut self, cut: Vec<(Protocol, SocketAddr, SocketAddr)>) {
+        // Before it is known what is wanted, what a former process left is better than nothing.
+        let Some(kernel) = self.kernel.as_mut().filter(|_| self.begun) else { return };
+        let by_kernel = self.listeners.values().filter(|kept| kept.by_kernel);
+        let fit = by_kernel.filter(|kept| plan::refusal(&kept.listener).is_none());
+        let wanted = fit.map(|kept| (Arc::clone(&kept.listener), Arc::clone(kept.pool.picture()))).collect();
+        // None if there was nothing new, as most of the time.
+        let told = kernel.carry(wanted).await;
+        let mut news = false;
+        for kept in self.listeners.values_mut().filter(|kept| kept.by_kernel) {
+            let bound = match (plan::refusal(&kept.listener), &told) {
+                (Some(why), _) => Err(kept.unbound(why.to_owned(), "see the reason")),
+                (None, Some(Err(why))) => {
+                    Err(kept.unbound(why.clone(), "it needs NET_ADMIN and nftables; it is tried again"))
+                }
+                (None, Some(Ok(()))) => Ok(kept.listener.address),
+                (None, None) => continue,
+            };
+            news |= bound != kept.bound;
+            if let (Err(unbound), true) = (&bound, bound != kept.bound) {
+                tracing::error!(listener = %unbound.name, address = %unbound.address, why = unbound.why, "the kernel does not carry it");
+            }
+            kept.bound = bound;
+        }
+        if news {
+            self.show();
+        }
+        // After the rules, or they would come back to where they were.
+        for (protocol, listener, backend) in cut {
+            Kernel::cut(protocol, listener, backend).await;
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// How long there is nothing to do.
+    fn wait(&self) -> Duration {
+        let now = self.now();
+        let all = || self.listeners.values().chain(&self.closing);
+        let next = all().filter_map(|kept| kept.pool.next()).min();
+        let mut wait = next.map_or(RETRY, |at| at.saturating_sub(now)).min(RETRY);
+        let leaves =
+            |kept: &Kept| kept.pool.standings().any(|(_, how)| matches!(how, Standing::Leaving { .. }));
+        if all().any(leaves) {
+            wait = wait.min(LOOK);
+        }
+        // What is due already was begun; a pause keeps a check that fails at once from spinning.
+        wait.max(Duration::from_millis(1))
+    }
+
+    async fn obey(&mut self, order: Order) {
+        match order {
+            Order::Want(wanted, answer) => {
+                let named = vips::named(&wanted);
+                self.vips.hold(&wanted).await;
+                self.want(wanted);
+                self.tell_kernel(Vec::new()).await;
+                self.vips.release(&named).await;
+                let unbound = self.listeners.values().filter_map(|kept| kept.bound.as_ref().err().cloned());
+                // Whoever asked may have gone.
+                let _ = answer.send(unbound.collect());
+            }
+            Order::Where(answer) => {
+                let bound = self.listeners.values().filter_map(|kept| {
+                    kept.bound.as_ref().ok().map(|address| (Arc::clone(&kept.listener.name), *address))
+                });
+                let _ = answer.send(bound.collect());
+            }
+            Order::Finish(answer) => {
+                let now = self.now();
+                let (kernel, ours) =
+                    std::mem::take(&mut self.listeners).into_iter().partition(|(_, kept)| kept.by_kernel);
+                self.listeners = kernel;
+                self.close(ours, now);
+                let _ =
+                    answer.send(self.closing.iter().any(|kept| !kept.by_kernel && !kept.states.is_empty()));
+            }
+        }
+    }
+
+    fn want(&mut self, wanted: Wanted) {
+        self.begun = true;
+        let now = self.now();
+        let mut before = std::mem::take(&mut self.listeners);
+        for listener in wanted.listeners {
+            let key = listener.key();
+            let by_kernel = self.is_for_kernel(&listener);
+            // One that changes its carrier ends with the old one and begins with the new one.
+            let same = before.get(&key).is_some_and(|kept| kept.by_kernel == by_kernel);
+            let known = if same { before.remove(&key) } else { None };
+            let kept = match known {
+                Some(mut kept) => {
+                    kept.configure(listener, now);
+                    kept
+                }
+                None => self.open(listener, by_kernel, now),
+            };
+            self.listeners.insert(key, kept);
+        }
+        self.close(before, now);
+        self.show();
+    }
+
+    fn close(&mut self, listeners: BTreeMap<(Protocol, SocketAddr), Kept>, now: Duration) {
+        for (_, mut kept) in listeners {
+            if !kept.by_kernel {
+                self.threads.close(kept.live.number);
+            }
+            kept.configure(Listener { backends: Vec::new(), ..Listener::clone(&kept.listener) }, now);
+            tracing::info!(listener = %kept.listener.name, address = %kept.listener.address, "closing");
+            self.closing.push(kept);
+        }
+    }
+
+    fn is_for_kernel(&self, listener: &Listener) -> bool {
+        match self.path {
+            DataPath::UserSpace => false,
+            DataPath::Kernel => true,
+            DataPath::Auto => self.kernel.is_some() && kernel_does_it_all(listener),
+        }
+    }
+
+    fn open(&mut self, listener: Listener, by_kernel: bool, now: Duration) -> Kept {
+        let listener = Arc::new(listener);
+        self.next_number += 1;
+        let view = View {
+            listener: Arc::clone(&listener),
+            picture: Arc::default(),
+            states: Vec::new(),
+            affinity: None,
+        };
+        let live = Arc::new(Live::new(self.next_number, self.started, view, self.reports.clone()));
+        let mut kept = Kept {
+            listener: Arc::clone(&listener),
+            live,
+            pool: Pool::default(),
+            states: BTreeMap::new(),
+            affinity: None,
+            lost: Vec::new(),
+            by_kernel,
+            bound: Ok(listener.address),
+        };
+        kept.configure(Listener::clone(&listener), now);
+        if !by_kernel {
+            kept.bind(&self.threads);
+            if let Err(unbound) = &kept.bound {
+                let Unbound { name, address, why, hint } = unbound;
+                tracing::error!(listener = %name, %address, why, hint, "cannot listen; trying again");
+            }
+        }
+        kept
+    }
+
+    fn bind_again(&mut self) {
+        let mut news = false;
+        for kept in self.listeners.values_mut().filter(|kept| kept.bound.is_err() && !kept.by_kernel) {
+            kept.bind(&self.threads);
+            news |= kept.bound.is_ok();
+        }
+        if news {
+            self.show();
+        }
+    }
+
+    fn of_number(&mut self, number: u64) -> Option<&mut Kept> {
+        self.listeners.values_mut().chain(&mut self.closing).find(|kept| kept.live.number == number)
+    }
+
+    fn hear(&mut self, number: u64, address: SocketAddr, report: Report) {
+        let now = self.now();
+        let Some(kept) = self.of_number(number) else { return };
+        let changed = match report {
+            Report::Passed => {
+                kept.pool.passed(address);
+                false
+            }
+            Report::Failed => kept.pool.failed(address, now),
+        };
+        if let Some(state) = kept.states.get(&address) {
+            state.doubted.store(kept.pool.doubted(address), Relaxed);
+        }
+        if changed {
+            tracing::warn!(listener = %kept.listener.name, backend = %address, "ejected: connections to it fail");
+            kept.publish();
+        }
+    }
+
+    fn checked(&mut self, number: u64, address: SocketAddr, good: bool) {
+        let now = self.now();
+        let Some(kept) = self.of_number(number) else { return };
+        let before = kept.states.get(&address).map(|state| state.standing());
+        if kept.pool.checked(address, good, now) {
+            kept.publish();
+        } else {
+            kept.stand();
+        }
+        let after = kept.states.get(&address).map(|state| state.standing());
+        if before != after {
+            if !good && kept.by_kernel {
+                kept.lost.push(address);
+            }
+            let level = kept.pool.picture().level();
+            tracing::info!(listener = %kept.listener.name, backend = %address, good, ?level, "its checks changed their verdict");
+        }
+    }
+
+    fn begin_checks(&mut self, done: &mpsc::UnboundedSender<(u64, SocketAddr, bool)>) {
+        let now = self.now();
+        for kept in self.listeners.values_mut() {
+            let Some(checks) = kept.listener.settings.checks else { continue };
+            for address in kept.pool.begin_checks(now) {
+                let (number, done) = (kept.live.number, done.clone());
+                let port = kept.listener.check_port.unwrap_or(address.port());
+                tokio::spawn(async move {
+                    let good = check::answers(SocketAddr::new(address.ip(), port), checks.timeout).await;
+                    let _ = done.send((number, address, good));
+                });
+            }
+        }
+    }
+
+    /// Lets time pass; gives back whose flows have to end.
+    fn tick(&mut self) -> Vec<(Protocol, SocketAddr, SocketAddr)> {
+        let now = self.now();
+        let (mut news, mut cut) = (false, Vec::new());
+        for kept in self.listeners.values_mut().chain(&mut self.closing) {
+            let gone = kept.tick(now);
+            news |= !gone.is_empty();
+            let (protocol, address) = kept.listener.key();
+            if !kept.by_kernel {
+                continue;
+            }
+            cut.extend(
+                gone.into_iter()
+                    .chain(std::mem::take(&mut kept.lost))
+                    .map(|backend| (protocol, address, backend)),
+            );
+        }
+        let before = self.closing.len();
+        self.closing.retain(|kept| !kept.states.is_empty());
+        if news || before != self.closing.len() {
+            self.show();
+        }
+        cut
+    }
+
+    /// What metrics are made from.
+    fn show(&self) {
+        let all = self.listeners.values().chain(&self.closing);
+        self.board.show(all.map(|kept| Shown {
+            listener: Arc::clone(&kept.listener),
+            live: Arc::clone(&kept.live),
+            backends: kept.states.values().cloned().collect(),
+            unbound: kept.bound.as_ref().err().cloned(),
+            by_kernel: kept.by_kernel,
+        }));
+    }
+}
+
+impl Kept {
+    fn configure(&mut self, listener: Listener, now: Duration) {
+        let span = listener.settings.affinity;
+        if span != self.listener.settings.affinity || self.affinity.is_some() != span.is_some() {
+            self.affinity = span.map(|span| Arc::new(Mutex::new(Affinity::new(span, REMEMBERED))));
+        }
+        for backend in &listener.backends {
+            self.states.entry(backend.address).or_insert_with(|| {
+                Arc::new(BackendState::new(backend.address, Arc::clone(&backend.cluster)))
+            });
+        }
+        self.pool.configure(listener.settings.clone(), listener.backends.clone(), now);
+        self.listener = Arc::new(listener);
+        self.publish();
+    }
+
+    fn bind(&mut self, threads: &Threads) {
+        let Listener { protocol, address, name, .. } = &*self.listener;
+        self.bound = threads
+            .listen(*protocol, *address, &self.live)
+            .map_err(|error| self.unbound(error.to_string(), hint(&error)));
+        if let Ok(address) = self.bound {
+            tracing::info!(listener = %name, %address, protocol = protocol.name(), "listening");
+        }
+    }
+
+    /// Says of each backend how it stands.
+    fn stand(&self) {
+        for (backend, standing) in self.pool.standings() {
+            if let Some(state) = self.states.get(&backend.address) {
+                state.stand(standing);
+            }
+        }
+    }
+
+    /// Gives the threads the picture of now.
+    fn publish(&self) {
+        self.stand();
+        let picture = self.pool.picture();
+        let of = |address: SocketAddr, cluster: &Arc<str>| {
+            let known = self.states.get(&address).cloned();
+            known.unwrap_or_else(|| Arc::new(BackendState::new(address, Arc::clone(cluster))))
+        };
+        let states = picture.candidates().iter().map(|one| of(one.address, &one.cluster)).collect();
+        self.live.view.store(Arc::new(View {
+            listener: Arc::clone(&self.listener),
+            picture: Arc::clone(picture),
+            states,
+            affinity: self.affinity.clone(),
+        }));
+    }
+
+    /// The backends that have gone. What the kernel carries is not counted: it has all of its time.
+    fn tick(&mut self, now: Duration) -> Vec<SocketAddr> {
+        let (states, in_kernel) = (&self.states, self.by_kernel);
+        let counted = |address| states.get(&address).map_or(0, |state| state.open.load(Relaxed));
+        let open = |address| if in_kernel { 1 } else { counted(address) };
+        let (changed, gone) = self.pool.tick(open, now);
+        let mut addresses = Vec::new();
+        for one in gone {
+            let (address, overdue) = match one {
+                Gone::Finished(address) => (address, false),
+                Gone::Overdue(address) => (address, true),
+            };
+            addresses.push(address);
+            if let Some(state) = self.states.remove(&address).filter(|_| overdue) {
+                let open = state.open.load(Relaxed);
+                tracing::warn!(listener = %self.listener.name, backend = %address, open, "its time to finish is over");
+                state.cut();
+            }
+        }
+        if changed {
+            self.publish();
+        }
+        if let Some(affinity) = &self.affinity {
+            lock(affinity).forget(now);
+        }
+        addresses
+    }
+
+    fn unbound(&self, why: String, hint: &'static str) -> Unbound {
+        Unbound { name: Arc::clone(&self.listener.name), address: self.listener.address, why, hint }
+    }
+}

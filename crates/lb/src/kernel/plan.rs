@@ -1,0 +1,126 @@
+//! What the kernel should do, as data.
+
+use std::net::{IpAddr, SocketAddr};
+
+use balance::{Maglev, Picture};
+
+use crate::wanted::{Listener, Protocol, Source};
+
+/// Places of a map: a share is within a thousandth. A prime.
+const PLACES: usize = 1021;
+
+/// Everything that the kernel should do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) forwards: Vec<Forward>,
+}
+
+/// From one address and port to backends of the same family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Forward {
+    pub(crate) protocol: Protocol,
+    pub(crate) listener: SocketAddr,
+    /// Who has which place of the hash. Empty if there is nobody: then the kernel refuses clients by itself.
+    pub(crate) places: Vec<SocketAddr>,
+    /// All connections of a client alike.
+    pub(crate) by_client: bool,
+    pub(crate) source: Source,
+    pub(crate) seed: u32,
+}
+
+impl Forward {
+    pub(crate) fn new(listener: &Listener, picture: &Picture) -> Self {
+        let family = |ip: IpAddr| ip.is_ipv4() == listener.address.is_ipv4();
+        let backends: Vec<_> = picture
+            .candidates()
+            .iter()
+            .filter(|one| family(one.address.ip()))
+            .map(|one| (one.address, one.weight))
+            .collect();
+        let table = Maglev::of_size(listener.settings.seed, &backends, PLACES);
+        Self {
+            protocol: listener.protocol,
+            listener: listener.address,
+            places: table.places().iter().map(|number| backends[usize::from(*number)].0).collect(),
+            by_client: listener.settings.affinity.is_some(),
+            source: listener.source,
+            // Half of it is as good as all of it.
+            seed: (listener.settings.seed >> 32) as u32 ^ listener.settings.seed as u32,
+        }
+    }
+}
+
+/// Why the kernel can't carry this listener; none if it can.
+pub(crate) fn refusal(listener: &Listener) -> Option<&'static str> {
+    if listener.proxy_protocol {
+        return Some("the kernel cannot add headers of the PROXY protocol: carry it in user space");
+    }
+    if listener.address.ip().is_unspecified() || listener.address.port() == 0 {
+        return Some("the kernel needs one address and one port: name them, or carry it in user space");
+    }
+    let other = |backend: &balance::Backend| backend.address.is_ipv4() != listener.address.is_ipv4();
+    if listener.backends.iter().any(other) {
+        return Some(
+            "a backend is of the other IP family, which the kernel cannot translate to: carry it in user space",
+        );
+    }
+    match listener.source {
+        Source::Pool(first, last)
+            if first.is_ipv4() != listener.address.is_ipv4()
+                || last.is_ipv4() != first.is_ipv4()
+                || first > last =>
+        {
+            Some("the source addresses are no range of the listener's IP family")
+        }
+        Source::Masquerade | Source::Keep | Source::Pool(..) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use balance::{Backend, ClusterShare, Pool, Settings};
+
+    use super::*;
+
+    #[test]
+    fn places_have_the_shares_of_the_weights() {
+        let backend = |address: &str, cluster| Backend::new(address.parse().unwrap(), cluster);
+        let backends = vec![backend("10.1.0.1:80", "paris"), backend("10.2.0.1:81", "tokyo")];
+        let mut listener =
+            Listener::new("web", Protocol::Tcp, "192.0.2.1:80".parse().unwrap(), backends.clone());
+        let share = |weight| ClusterShare { weight: Some(weight), tier: 0 };
+        listener.settings = Settings {
+            clusters: [("paris".into(), share(3)), ("tokyo".into(), share(1))].into(),
+            ..Settings::default()
+        };
+        let mut pool = Pool::default();
+        pool.configure(listener.settings.clone(), backends, Duration::ZERO);
+        let forward = Forward::new(&listener, pool.picture());
+        let paris = forward.places.iter().filter(|place| place.port() == 80).count();
+        assert_eq!((forward.places.len(), paris.abs_diff(766) < 3), (PLACES, true), "{paris}");
+        assert_eq!(refusal(&listener), None);
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_is_refused() {
+        let listener = |address: &str, backend: &str| {
+            let backends = vec![Backend::new(backend.parse().unwrap(), "paris")];
+            Listener::new("web", Protocol::Tcp, address.parse().unwrap(), backends)
+        };
+        let good = listener("192.0.2.1:80", "10.0.0.1:80");
+        let ip = |text: &str| text.parse().unwrap();
+        for (listener, refused) in [
+            (good.clone(), false),
+            (listener("0.0.0.0:80", "10.0.0.1:80"), true),
+            (listener("192.0.2.1:80", "[fd00::1]:80"), true),
+            (Listener { proxy_protocol: true, ..good.clone() }, true),
+            (Listener { source: Source::Pool(ip("10.9.0.1"), ip("10.9.0.4")), ..good.clone() }, false),
+            (Listener { source: Source::Pool(ip("10.9.0.4"), ip("10.9.0.1")), ..good.clone() }, true),
+            (Listener { source: Source::Pool(ip("fd00::1"), ip("fd00::2")), ..good }, true),
+        ] {
+            assert_eq!(refusal(&listener).is_some(), refused, "{listener:?}");
+        }
+    }
+}

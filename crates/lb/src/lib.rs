@@ -1,0 +1,34 @@
+//! One address for backends in many clusters, at layer 4.
+//!
+//! ```text
+//!   a file, later the hub ─▶ Wanted ─▶ keep: a pool per listener (balance) ─▶ view, swapped whole
+//!                                        ▲ checks, failed connections            │ read without a lock
+//!   client ─▶ userspace: a thread per processor, tcp and udp ◀────────────────────┤ ─▶ backend
+//!   client ─▶ kernel: rules of nftables, where there is root ◀────────────────────┘ ─▶ backend
+//! ```
+//!
+//! Start at [`Balancer`]: it is told what is [`Wanted`], as often as that changes, and goes on with what it was told last.
+
+mod check;
+pub mod config;
+pub mod controller;
+mod error;
+pub mod file;
+mod http;
+mod keep;
+mod kernel;
+mod limits;
+mod metrics;
+mod path;
+pub mod provider;
+mod proxy_protocol;
+mod userspace;
+mod vips;
+mod wanted;
+
+pub use error::LbError;
+pub use http::{listen_pages, serve_pages};
+pub use keep::{Balancer, Unbound};
+pub use limits::allow_many_files;
+pub use path::DataPath;
+pub use wanted::{Limits, Listener, Protocol, Source, Wanted};

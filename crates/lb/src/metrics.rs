@@ -1,0 +1,162 @@
+//! What is counted, per listener, cluster and backend, as Prometheus reads it.
+
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use crate::keep::Unbound;
+use crate::userspace::live::{BackendState, Live, lock};
+use crate::wanted::Listener;
+
+/// One listener, for whoever looks.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown {
+    pub(crate) listener: Arc<Listener>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) backends: Vec<Arc<BackendState>>,
+    pub(crate) unbound: Option<Unbound>,
+    pub(crate) by_kernel: bool,
+}
+
+/// All listeners, for whoever looks.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    all: Mutex<Vec<Shown>>,
+    /// Why the last list of listeners was not taken.
+    refused: Mutex<Option<String>>,
+}
+
+impl Board {
+    pub(crate) fn show(&self, all: impl Iterator<Item = Shown>) {
+        *lock(&self.all) = all.collect();
+    }
+
+    pub(crate) fn refuse(&self, why: Option<String>) {
+        *lock(&self.refused) = why;
+    }
+
+    /// A line about how it goes.
+    pub(crate) fn ready(&self) -> Result<String, String> {
+        let all = lock(&self.all);
+        let unbound: Vec<_> = all.iter().filter_map(|shown| shown.unbound.as_ref()).collect();
+        if let Some(first) = unbound.first() {
+            let Unbound { name, address, why, hint } = first;
+            return Err(format!(
+                "{} of {} listeners cannot listen; the first is {name} on {address}: {why} ({hint})",
+                unbound.len(),
+                all.len()
+            ));
+        }
+        let note =
+            lock(&self.refused).as_ref().map(|why| format!("; the new configuration was refused: {why}"));
+        let by_kernel = all.iter().filter(|shown| shown.by_kernel).count();
+        Ok(format!(
+            "ok: {} listeners, {by_kernel} carried by the kernel and {} by this process{}",
+            all.len(),
+            all.len() - by_kernel,
+            note.unwrap_or_default()
+        ))
+    }
+
+    /// The page for Prometheus.
+    pub(crate) fn page(&self) -> String {
+        let mut registry = Registry::with_prefix("atoll_lb");
+        let refused = lock(&self.refused).is_some();
+        registry.register_collector(Box::new(Page { all: lock(&self.all).clone(), refused }));
+        let mut text = String::new();
+        match encode(&mut text, &registry) {
+            Ok(()) => text,
+            Err(error) => format!("# {error}\n"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Page {
+    all: Vec<Shown>,
+    refused: bool,
+}
+
+type OfBackend = (&'static str, &'static str, fn(&BackendState) -> u64);
+type OfListener = (&'static str, &'static str, fn(&Live) -> u64);
+
+const BACKEND_COUNTERS: [OfBackend; 4] = [
+    ("connections", "Connections or flows that came about", |one| one.opened.load(Relaxed)),
+    ("failed_connections", "Connections that did not come about", |one| one.failed.load(Relaxed)),
+    ("to_backend_bytes", "Carried to the backend", |one| one.to_backend.load(Relaxed)),
+    ("to_client_bytes", "Carried to clients", |one| one.to_client.load(Relaxed)),
+];
+const LISTENER_COUNTERS: [OfListener; 2] = [
+    ("over_limit", "Clients that were sent away because there were too many", |live| {
+        live.over_limit.load(Relaxed)
+    }),
+    ("nobody", "Clients that were sent away because no backend took them", |live| live.nobody.load(Relaxed)),
+];
+
+impl Page {
+    fn backends(&self) -> impl Iterator<Item = (&Shown, &Arc<BackendState>)> {
+        self.all.iter().flat_map(|shown| shown.backends.iter().map(move |backend| (shown, backend)))
+    }
+}
+
+impl Collector for Page {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (name, help, count) in BACKEND_COUNTERS {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (shown, backend) in self.backends() {
+                let address = backend.address.to_string();
+                let labels = [
+                    ("listener", &*shown.listener.name),
+                    ("protocol", shown.listener.protocol.name()),
+                    ("cluster", &*backend.cluster),
+                    ("backend", &address),
+                ];
+                ConstCounter::new(count(backend)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        let help = "Connections or flows that are open";
+        let mut open = encoder.encode_descriptor("open_connections", help, None, MetricType::Gauge)?;
+        for (shown, backend) in self.backends() {
+            let address = backend.address.to_string();
+            let labels = [
+                ("listener", &*shown.listener.name),
+                ("protocol", shown.listener.protocol.name()),
+                ("cluster", &*backend.cluster),
+                ("backend", &address),
+            ];
+            let count = i64::try_from(backend.open.load(Relaxed)).unwrap_or(i64::MAX);
+            ConstGauge::new(count).encode(open.encode_family(&labels)?)?;
+        }
+        let help = "1 for how a backend stands";
+        let mut standing = encoder.encode_descriptor("backend_standing", help, None, MetricType::Gauge)?;
+        for (shown, backend) in self.backends() {
+            let address = backend.address.to_string();
+            let labels = [
+                ("listener", &*shown.listener.name),
+                ("cluster", &*backend.cluster),
+                ("backend", &address),
+                ("standing", backend.standing()),
+            ];
+            ConstGauge::new(1_i64).encode(standing.encode_family(&labels)?)?;
+        }
+        for (name, help, count) in LISTENER_COUNTERS {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for shown in &self.all {
+                let labels =
+                    [("listener", &*shown.listener.name), ("protocol", shown.listener.protocol.name())];
+                ConstCounter::new(count(&shown.live)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        let help = "1 if the newest configuration was refused and the one before is in force";
+        let refused = ConstGauge::new(i64::from(self.refused));
+        refused.encode(encoder.encode_descriptor("configuration_refused", help, None, MetricType::Gauge)?)
+    }
+}

@@ -1,0 +1,57 @@
+//! Who carries connections: the kernel or this process.
+
+use balance::Algorithm;
+
+use crate::kernel::plan;
+use crate::wanted::{Limits, Listener};
+
+/// Who should carry connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataPath {
+    /// The kernel, for every listener that it can do everything for and if we may; else this process.
+    Auto,
+    /// This process: no privilege, any feature.
+    UserSpace,
+    /// The kernel: needs the capability `NET_ADMIN`; connections outlive a restart.
+    Kernel,
+}
+
+/// Whether this process may tell the kernel what to do.
+pub(crate) fn may_use_kernel() -> bool {
+    rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::NET_ADMIN))
+}
+
+/// Whether the kernel can do all that is wanted of this listener.
+pub(crate) fn kernel_does_it_all(listener: &Listener) -> bool {
+    plan::refusal(listener).is_none()
+        && listener.settings.algorithm == Algorithm::Maglev
+        && listener.limits == Limits::default()
+        // A client of this machine's own would not come by its rules for others.
+        && !listener.address.ip().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wanted::Protocol;
+
+    #[test]
+    fn the_kernel_is_asked_only_for_what_it_can_do() {
+        let plain = Listener::new("web", Protocol::Tcp, "192.0.2.1:80".parse().unwrap(), Vec::new());
+        let mut least = plain.clone();
+        least.settings.algorithm = Algorithm::LeastConnections;
+        for (listener, want) in [
+            (plain.clone(), true),
+            (least, false),
+            (
+                Listener { limits: Limits { per_client: Some(1), ..Limits::default() }, ..plain.clone() },
+                false,
+            ),
+            (Listener { proxy_protocol: true, ..plain.clone() }, false),
+            (Listener { address: "127.0.0.1:80".parse().unwrap(), ..plain }, false),
+        ] {
+            assert_eq!(kernel_does_it_all(&listener), want, "{listener:?}");
+        }
+    }
+}

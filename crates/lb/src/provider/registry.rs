@@ -1,0 +1,52 @@
+//! Providers by name: those that are linked in, and those at the end of a URL.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Provider, Remote, RemoteError};
+
+/// How long a remote provider may take for one call.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Providers by name.
+#[derive(Default, Clone)]
+pub struct Registry {
+    linked: BTreeMap<String, Arc<dyn Provider>>,
+}
+
+/// Why there is no such provider.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// Nobody has this name.
+    #[error("there is no provider `{name}`; there are: {}, and grpc://HOST:PORT", known.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Who there is.
+        known: Vec<String>,
+    },
+    /// The URL is none.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+}
+
+impl Registry {
+    /// Adds one that is linked in.
+    #[must_use]
+    pub fn with(mut self, name: &str, provider: impl Provider) -> Self {
+        self.linked.insert(name.to_owned(), Arc::new(provider));
+        self
+    }
+
+    /// The provider of this name or URL. A remote one is not called yet: it may start later than we do.
+    pub fn find(&self, name: &str) -> Result<Arc<dyn Provider>, RegistryError> {
+        if name.starts_with("grpc://") {
+            return Ok(Arc::new(Remote::new(name, DEADLINE)?));
+        }
+        self.linked.get(name).cloned().ok_or_else(|| RegistryError::Unknown {
+            name: name.to_owned(),
+            known: self.linked.keys().cloned().collect(),
+        })
+    }
+}

@@ -1,0 +1,11 @@
+//! The balancer on real sockets of this machine.
+#![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
+
+mod controller;
+mod datagrams;
+mod faults;
+mod kernel;
+mod liar;
+mod providers;
+mod streams;
+mod world;
