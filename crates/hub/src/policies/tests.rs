@@ -1,5 +1,7 @@
 //! Policies on Kubernetes APIs in this process: a hub and two members, no sockets.
 
+mod examples;
+
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
