@@ -1,4 +1,4 @@
-//! What services have to do with templates: the Service of a `MultiClusterService`, and the hub's ServiceImports.
+//! What services have to do with templates: the Service of a `MultiClusterService`, and the imports of the hub.
 
 use atoll_api::names::{event, kind};
 use atoll_engine::intent::CrossCluster;
