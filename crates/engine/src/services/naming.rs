@@ -94,7 +94,7 @@ pub fn slice(
     }
 }
 
-/// Names the copy of a provider's slice that a `MultiClusterService` dispatches: `<provider>-<original>`, as [`slice`] does it. A
+/// Names the copy of a provider's slice that a `MultiClusterService` dispatches: `<provider>-<original>`, as [`slice()`] does it. A
 /// provider whose id would make it look like an imported slice always gets the hash.
 pub fn dispatched(
     source: &ClusterId,

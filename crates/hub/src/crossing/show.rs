@@ -250,3 +250,83 @@ impl Shown {
 pub(super) fn time(at: Time) -> String {
     Timestamp::from_second(at.0.div_euclid(1000)).unwrap_or_default().to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use atoll_engine::intent::CrossCluster;
+    use atoll_engine::names::ServiceKey;
+    use atoll_engine::plan::Crossing;
+    use atoll_member::Dispatched;
+
+    use super::*;
+
+    fn id(name: &str) -> ClusterId {
+        ClusterId::parse(name).unwrap()
+    }
+
+    fn member(contact: Contact, pending: bool, problems: &[&str]) -> Member {
+        let said = Dispatched {
+            service: ServiceKey::parse("shop", "web").unwrap(),
+            answers: 1,
+            slices: 2,
+            pending,
+            problems: problems.iter().map(ToString::to_string).collect(),
+        };
+        Member { contact, part: Part::Slices, known: true, endpoints: 3, said: Some(said) }
+    }
+
+    #[test]
+    fn a_condition_is_true_only_when_every_consumer_holds_it_and_says_who_does_not() {
+        let asked = Asked { intent: CrossCluster::default(), remarks: Vec::new() };
+        let copied = Copied::Each([(id("a"), Ok(())), (id("b"), Ok(()))].into());
+        for (b, is, words) in [
+            (member(Contact::Fine, false, &[]), Is::So, DISPATCHED),
+            (member(Contact::Fine, true, &[]), Is::UnderWay, "b does not hold all of it yet"),
+            (member(Contact::Fine, false, &["taken"]), Is::NotSo, "b: taken"),
+            (member(Contact::Silent, false, &[]), Is::NotSo, "b does not answer"),
+            (member(Contact::Unheard, false, &[]), Is::UnderWay, "b has not been heard yet"),
+            (
+                member(Contact::Lost(Time::from_secs(0)), false, &[]),
+                Is::NotSo,
+                "b can't be reached since 1970-01-01T00:00:00Z",
+            ),
+            (
+                Member { said: None, ..member(Contact::Fine, false, &[]) },
+                Is::UnderWay,
+                "b has not answered yet",
+            ),
+        ] {
+            let crossing =
+                Crossing { providers: [id("a")].into(), consumers: [id("b")].into(), ..Crossing::default() };
+            let a = member(Contact::Fine, false, &[]);
+            let view =
+                View { crossing: Some(Arc::new(crossing)), members: [(id("a"), a), (id("b"), b)].into() };
+            let shown = show("web", &asked, &view, &copied);
+            assert_eq!((shown.dispatched.is, shown.dispatched.message.as_str()), (is, words));
+            assert_eq!(shown.applied.is, Is::So);
+            assert_eq!(
+                (&shown.clusters["endpoints"], &shown.clusters["clusters"][0]["role"]),
+                (&json!(3), &json!("Provider"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_while_its_status_stays() {
+        let verdict = |is| Verdict { is, message: "m".to_owned() };
+        let shown = |is| Shown {
+            applied: verdict(is),
+            dispatched: verdict(Is::So),
+            strangers: Vec::new(),
+            clusters: json!({}),
+        };
+        let first = shown(Is::UnderWay).status(&json!({}), 1, "t1");
+        let same = shown(Is::NotSo).status(&first, 1, "t2");
+        assert_eq!(same["conditions"][0]["lastTransitionTime"], "t1");
+        let other = shown(Is::So).status(&same, 1, "t3");
+        assert_eq!(other["conditions"][0]["lastTransitionTime"], "t3");
+        assert_eq!(other["conditions"][1]["lastTransitionTime"], "t1");
+    }
+}

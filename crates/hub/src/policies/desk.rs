@@ -7,10 +7,12 @@
 //! Nothing is ordered before its binding says who may hold a copy, and a binding goes only when nobody does: so a hub that is killed
 //! at any moment leaves nothing behind that the next one does not know of.
 
+mod services;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use atoll_api::names::{event, kind, label};
+use atoll_api::names::label;
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::object::{Kind, ObjectKey};
@@ -21,7 +23,7 @@ use atoll_member::propagate::{CopyReport, CopyState, Order};
 use serde_json::{Value, json};
 
 use super::binding::{self, Held, Holders, Recalled};
-use super::{Copied, edge, implied};
+use super::{Copied, edge};
 
 /// Where an object of the hub's API was seen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,47 +185,6 @@ impl Desk {
             self.tell_implied();
         }
         std::mem::take(&mut self.out)
-    }
-
-    /// Takes in what a `MultiClusterService` asks for its Service, or that there is none any more.
-    pub(super) fn imply(&mut self, key: ServiceKey, intent: Option<&CrossCluster>) {
-        let template = implied::template(&key);
-        let policy = intent.and_then(|intent| implied::policy(&key, intent));
-        self.placer.apply(Change::Policy(implied::id(&key), policy.map(Box::new)));
-        match intent {
-            Some(_) => {
-                self.implied.entry(template.clone()).or_insert((key, Copied::Unknown));
-                self.implied_news.insert(template);
-            }
-            None => {
-                self.implied.remove(&template);
-                self.implied_news.remove(&template);
-            }
-        }
-    }
-
-    /// Says what became of the Services of `MultiClusterServices`, where that is new.
-    fn tell_implied(&mut self) {
-        if !self.known.contains(&Kind::new("v1", "Service")) {
-            return; // one that is not known yet is not absent
-        }
-        for template in std::mem::take(&mut self.implied_news) {
-            let Some((key, told)) = self.implied.get_mut(&template) else { continue };
-            let item = self.items.get(&template);
-            let copied = match (self.placer.template(&template), item.and_then(|item| item.placed.as_ref())) {
-                (None, _) => Copied::NoTemplate,
-                (Some(_), None) => Copied::Unknown,
-                (Some(_), Some(placed)) => {
-                    let holders = item.into_iter().flat_map(|item| &item.holders);
-                    let each = holders.filter(|(id, _)| placed.copies.contains_key(*id));
-                    Copied::Each(each.map(|(id, held)| (id.clone(), binding::applied(held))).collect())
-                }
-            };
-            if *told != copied {
-                told.clone_from(&copied);
-                self.out.push(Command::Copied(key.clone(), copied));
-            }
-        }
     }
 
     /// Before anything is planned: nothing that goes along is dropped because its parent was not read first.
@@ -521,20 +482,6 @@ impl Desk {
         if status != item.template_status && !nothing_to_say {
             item.template_status = status.clone();
             self.out.push(Command::PutStatus(key.clone(), Box::new(status)));
-        }
-    }
-
-    /// A ServiceImport of the hub: a member writes its own after the derived Service has an address, so where one is, the other is.
-    fn tell_imported(&mut self, key: &ObjectKey) {
-        let item = self.items.get(key).filter(|_| key.kind.is(kind::mcs::GROUP, kind::mcs::SERVICE_IMPORT));
-        let Some((item, placed)) = item.and_then(|item| Some((item, item.placed.as_ref()?))) else { return };
-        let held =
-            |id: &ClusterId| matches!(item.holders.get(id), Some(Held::Said(CopyState::Applied { .. })));
-        if !placed.copies.is_empty() && placed.copies.keys().all(held) {
-            let names: Vec<_> = placed.copies.keys().map(ClusterId::as_str).collect();
-            let message = format!("the derived Service is in {}", names.join(", "));
-            let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
-            self.tell(key, &uid, false, event::import::SYNC_DERIVED_SERVICE_SUCCEED, message);
         }
     }
 

@@ -1,0 +1,69 @@
+//! What services have to do with templates: the Service of a `MultiClusterService`, and the imports of the hub.
+
+use atoll_api::names::{event, kind};
+use atoll_engine::intent::CrossCluster;
+use atoll_engine::names::{ClusterId, ServiceKey};
+use atoll_engine::placement::Change;
+use atoll_engine::placement::object::{Kind, ObjectKey};
+use atoll_member::propagate::CopyState;
+
+use super::super::binding::{self, Held};
+use super::super::{Copied, implied};
+use super::{Command, Desk, uid};
+
+impl Desk {
+    /// Takes in what a `MultiClusterService` asks for its Service, or that there is none any more.
+    pub(in crate::policies) fn imply(&mut self, key: ServiceKey, intent: Option<&CrossCluster>) {
+        let template = implied::template(&key);
+        let policy = intent.and_then(|intent| implied::policy(&key, intent));
+        self.placer.apply(Change::Policy(implied::id(&key), policy.map(Box::new)));
+        match intent {
+            Some(_) => {
+                self.implied.entry(template.clone()).or_insert((key, Copied::Unknown));
+                self.implied_news.insert(template);
+            }
+            None => {
+                self.implied.remove(&template);
+                self.implied_news.remove(&template);
+            }
+        }
+    }
+
+    /// Says what became of the Services of `MultiClusterServices`, where that is new.
+    pub(super) fn tell_implied(&mut self) {
+        if !self.known.contains(&Kind::new("v1", "Service")) {
+            return; // one that is not known yet is not absent
+        }
+        for template in std::mem::take(&mut self.implied_news) {
+            let Some((key, told)) = self.implied.get_mut(&template) else { continue };
+            let item = self.items.get(&template);
+            let copied = match (self.placer.template(&template), item.and_then(|item| item.placed.as_ref())) {
+                (None, _) => Copied::NoTemplate,
+                (Some(_), None) => Copied::Unknown,
+                (Some(_), Some(placed)) => {
+                    let holders = item.into_iter().flat_map(|item| &item.holders);
+                    let each = holders.filter(|(id, _)| placed.copies.contains_key(*id));
+                    Copied::Each(each.map(|(id, held)| (id.clone(), binding::applied(held))).collect())
+                }
+            };
+            if *told != copied {
+                told.clone_from(&copied);
+                self.out.push(Command::Copied(key.clone(), copied));
+            }
+        }
+    }
+
+    /// A ServiceImport of the hub: a member writes its own after the derived Service has an address, so where one is, the other is.
+    pub(super) fn tell_imported(&mut self, key: &ObjectKey) {
+        let item = self.items.get(key).filter(|_| key.kind.is(kind::mcs::GROUP, kind::mcs::SERVICE_IMPORT));
+        let Some((item, placed)) = item.and_then(|item| Some((item, item.placed.as_ref()?))) else { return };
+        let held =
+            |id: &ClusterId| matches!(item.holders.get(id), Some(Held::Said(CopyState::Applied { .. })));
+        if !placed.copies.is_empty() && placed.copies.keys().all(held) {
+            let names: Vec<_> = placed.copies.keys().map(ClusterId::as_str).collect();
+            let message = format!("the derived Service is in {}", names.join(", "));
+            let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
+            self.tell(key, &uid, false, event::import::SYNC_DERIVED_SERVICE_SUCCEED, message);
+        }
+    }
+}
