@@ -264,7 +264,7 @@ mod tests {
             log.write(Stream::Stdout, &[b'x'; LONGEST]);
         }
         let (kept, _, _) = log.from(0);
-        assert_eq!(kept.len(), ROOM / LONGEST);
+        assert_eq!(kept.len(), ROOM / (LONGEST + PIECE));
         assert_eq!(log.next(), 40);
     }
 }
