@@ -191,7 +191,26 @@ impl World {
         for number in 1..=members {
             world.join(&format!("member{number}")).await?;
         }
+        world.serves_its_kinds().await?;
         Ok(world)
+    }
+
+    /// The hub has installed its kinds, and its API serves them.
+    async fn serves_its_kinds(&self) -> Outcome {
+        let give_up = tokio::time::Instant::now() + PATIENCE;
+        for crd in crds::of_hub() {
+            let (group, names) = (&crd.spec.group, &crd.spec.names);
+            for version in crd.spec.versions.iter().filter(|version| version.served) {
+                let gvk = GroupVersionKind::gvk(group, &version.name, &names.kind);
+                let resource = ApiResource::from_gvk_with_plural(&gvk, &names.plural);
+                let api = Api::<DynamicObject>::all_with(self.hub.client.clone(), &resource);
+                while let Err(error) = api.list(&ListParams::default()).await {
+                    ensure!(tokio::time::Instant::now() < give_up, "no {}: {error:#}", names.plural);
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Starts the hub.
