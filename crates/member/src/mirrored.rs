@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use atoll_api::names::{annotation, label, managed_by};
 use atoll_engine::names::ServiceKey;
 use atoll_engine::plan::Slice;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
 use crate::edge::{endpoints, meta};
 
@@ -25,7 +25,10 @@ pub fn mirrored(of: &ServiceKey, slice: &Slice, hub: &str) -> EndpointSlice {
     EndpointSlice {
         metadata,
         address_type: slice.family.as_str().to_owned(),
-        endpoints: Some(slice.endpoints.iter().map(endpoints::write).collect()),
+        // Nodes are the source's own business, also where only the source's slice is planned so far.
+        endpoints: Some(
+            slice.endpoints.iter().map(|one| Endpoint { node_name: None, ..endpoints::write(one) }).collect(),
+        ),
         ports: Some(slice.ports.iter().map(endpoints::write_port).collect()),
     }
 }
