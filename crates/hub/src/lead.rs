@@ -60,6 +60,8 @@ struct Lead {
     crossing_writes: UnboundedSender<crossing::Command>,
     /// `MultiClusterServices` that have to be looked at, whatever the engine says.
     crossing_news: BTreeSet<ServiceKey>,
+    /// The uid of the cluster whose API is the hub's.
+    hub: Arc<str>,
     mirror: Mirror,
     /// Services whose copies in the hub have to be looked at.
     mirror_news: BTreeSet<ServiceKey>,
@@ -126,7 +128,8 @@ pub(crate) async fn lead(
     for command in asked {
         let _ = crossing_writes.send(command);
     }
-    let members = Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
+    let members =
+        Members::new(context.clone(), Arc::clone(&hub), clusterset, permit, reporter, seen, policies.clone());
     let roster = Roster::remembering(recorded, remembered);
     let mut lead = Lead {
         context: context.clone(),
@@ -139,6 +142,7 @@ pub(crate) async fn lead(
         policies,
         crossing_writes,
         crossing_news: BTreeSet::new(),
+        hub,
         mirror,
         mirror_news: mirrored,
         exports_known: false,
@@ -323,8 +327,13 @@ impl Lead {
     /// Brings the copies of slices that were exported through the hub up to date: after the members.
     fn show_mirror(&mut self) {
         self.mirror_news.append(&mut self.brain.handed_out());
-        if !self.exports_known {
+        if !self.exports_known || !self.roster.listed() {
             return; // one that is not known yet is not gone
+        }
+        if self.roster.has(&self.hub) {
+            // The hub's API is a member's: what is exported there is exported by that member, and its own import has the copies' names.
+            self.mirror_news.clear();
+            return;
         }
         for key in std::mem::take(&mut self.mirror_news) {
             for command in self.mirror.look_at(&key, self.brain.plan_of(&key)) {

@@ -356,6 +356,11 @@ impl Roster {
         answered.or_else(|| self.wanted.get(id)?.uid.as_deref())
     }
 
+    /// Is the cluster of this uid a member?
+    pub(crate) fn has(&self, uid: &str) -> bool {
+        self.wanted.keys().any(|id| self.uid(id) == Some(uid))
+    }
+
     /// All that lead to the same cluster.
     fn namesakes(&self, id: &ClusterId) -> Vec<ClusterId> {
         let Some(uid) = self.uid(id) else { return Vec::new() };
