@@ -14,6 +14,8 @@ const LOOK_UP: Duration = Duration::from_millis(200);
 /// Room for a burst: some thousand questions.
 const WAITING_BYTES: usize = 1 << 20;
 const WAITING_CONNECTIONS: i32 = 128;
+/// How often a free port is looked for.
+const TRIES: usize = 16;
 
 /// Sockets that are bound.
 #[derive(Debug)]
@@ -27,21 +29,21 @@ impl Listening {
     pub fn bind(options: &Options) -> Result<Self, ServerError> {
         let mut all = Self { udp: Vec::new(), tcp: Vec::new() };
         for address in &options.listen {
-            let first = match udp(*address) {
-                // The machine has no IPv6: every address is then every IPv4 address.
-                Err(error) if address.ip().is_unspecified() && address.is_ipv6() && no_family(&error) => {
-                    udp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())))
+            let mut bound = bind_one(*address, options.sockets);
+            // A port that UDP may choose can be taken for TCP: then another one.
+            for _ in 0..TRIES {
+                match &bound {
+                    Err(ServerError::Listen { source, .. })
+                        if address.port() == 0 && source.kind() == io::ErrorKind::AddrInUse =>
+                    {
+                        bound = bind_one(*address, options.sockets);
+                    }
+                    _ => break,
                 }
-                other => other,
-            };
-            let failed = |protocol| move |source| ServerError::Listen { address: *address, protocol, source };
-            let first = first.map_err(failed("UDP"))?;
-            let chosen = first.local_addr().map_err(failed("UDP"))?;
-            all.udp.push(first);
-            for _ in 1..options.sockets.max(1) {
-                all.udp.push(udp(chosen).map_err(failed("UDP"))?);
             }
-            all.tcp.push(tcp(chosen).map_err(failed("TCP"))?);
+            let (udp, tcp) = bound?;
+            all.udp.extend(udp);
+            all.tcp.push(tcp);
         }
         Ok(all)
     }
@@ -50,6 +52,25 @@ impl Listening {
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.tcp.iter().filter_map(|socket| socket.local_addr().ok()).collect()
     }
+}
+
+/// All sockets of one address.
+fn bind_one(address: SocketAddr, sockets: usize) -> Result<(Vec<UdpSocket>, TcpListener), ServerError> {
+    let first = match udp(address) {
+        // The machine has no IPv6: every address is then every IPv4 address.
+        Err(error) if address.ip().is_unspecified() && address.is_ipv6() && no_family(&error) => {
+            udp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())))
+        }
+        other => other,
+    };
+    let failed = |protocol| move |source| ServerError::Listen { address, protocol, source };
+    let first = first.map_err(failed("UDP"))?;
+    let chosen = first.local_addr().map_err(failed("UDP"))?;
+    let mut all = vec![first];
+    for _ in 1..sockets.max(1) {
+        all.push(udp(chosen).map_err(failed("UDP"))?);
+    }
+    Ok((all, tcp(chosen).map_err(failed("TCP"))?))
 }
 
 fn no_family(error: &io::Error) -> bool {
