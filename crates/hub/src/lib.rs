@@ -27,6 +27,7 @@ mod health;
 mod http;
 mod identify;
 pub mod join;
+mod latest;
 mod lead;
 mod metrics;
 mod mirror;
@@ -36,6 +37,7 @@ mod policies;
 mod roster;
 mod run;
 mod store;
+mod tell;
 pub mod unjoin;
 mod watch;
 

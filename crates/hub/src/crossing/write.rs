@@ -1,6 +1,5 @@
 //! Writes about `MultiClusterServices` into the hub's API: per object and part one at a time, the latest wins.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +13,13 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::board::Command;
 use crate::connect::{code, why};
-use crate::mirror;
+use crate::tell::{self, About};
+use crate::{latest, mirror};
 
-/// Requests under way.
-const IN_FLIGHT: usize = 16;
 const PAUSE: Duration = Duration::from_millis(500);
 /// Whose fields in the status these are: a load balancer's are another's.
 const MANAGER: &str = "atoll-crossing";
@@ -50,39 +48,20 @@ pub(super) async fn write_all(
     client: Client,
     permit: Permit,
     hub: Arc<str>,
-    mut wanted: UnboundedReceiver<Command>,
+    wanted: UnboundedReceiver<Command>,
 ) {
-    let (done, mut ended) = unbounded_channel::<(Place, Option<Command>)>();
-    let mut waiting: BTreeMap<Place, Command> = BTreeMap::new();
-    let mut flying: BTreeSet<Place> = BTreeSet::new();
-    loop {
-        tokio::select! {
-            next = wanted.recv() => match next {
-                Some(command) => drop(waiting.insert(place(&command), command)),
-                None => return,
-            },
-            Some((place, failed)) = ended.recv() => {
-                flying.remove(&place);
-                if let Some(command) = failed {
-                    waiting.entry(place).or_insert(command);
-                }
+    let placed = |command| (place(&command), command);
+    latest::carry_out_all(wanted, placed, Place::eq, move |_, command| {
+        let (client, permit, hub) = (client.clone(), permit.clone(), Arc::clone(&hub));
+        async move {
+            if permit.holds() && carried_out(&client, &hub, &command).await {
+                return None;
             }
+            tokio::time::sleep(PAUSE).await;
+            Some(command)
         }
-        while flying.len() < IN_FLIGHT {
-            let Some(place) = waiting.keys().find(|place| !flying.contains(*place)).cloned() else { break };
-            let Some(command) = waiting.remove(&place) else { break };
-            flying.insert(place.clone());
-            let (client, permit, done, hub) =
-                (client.clone(), permit.clone(), done.clone(), Arc::clone(&hub));
-            tokio::spawn(async move {
-                let again = !permit.holds() || !carried_out(&client, &hub, &command).await;
-                if again {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                let _ = done.send((place, again.then_some(command)));
-            });
-        }
-    }
+    })
+    .await;
 }
 
 /// Whether there is nothing more to do about it.
@@ -141,37 +120,16 @@ async fn send(client: &Client, hub: &str, command: &Command) -> Result<(), kube:
             slices.delete(name.as_str(), &DeleteParams::default()).await.map(drop)
         }
         Command::Tell { key, uid, warning, reason, message } => {
-            let event = event(key, uid, *warning, reason, message).map_err(kube::Error::SerdeError)?;
+            let about = About {
+                api_version: &format!("{}/{}", networking::GROUP, networking::V1ALPHA1),
+                kind: networking::MULTI_CLUSTER_SERVICE,
+                namespace: key.namespace.as_str(),
+                name: key.name.as_str(),
+                uid,
+            };
+            let event = tell::event(&about, *warning, reason, message).map_err(kube::Error::SerdeError)?;
             let events = Api::<KubeEvent>::namespaced(client.clone(), key.namespace.as_str());
             events.create(&PostParams::default(), &event).await.map(drop)
         }
     }
-}
-
-fn event(
-    key: &ServiceKey,
-    uid: &str,
-    warning: bool,
-    reason: &str,
-    message: &str,
-) -> Result<KubeEvent, serde_json::Error> {
-    let now = jiff::Timestamp::now();
-    let seconds = format!("{now:.0}");
-    serde_json::from_value(json!({
-        "metadata": {
-            "namespace": key.namespace.as_str(),
-            "name": format!("{}.{:x}", key.name, now.as_nanosecond()),
-        },
-        "involvedObject": {
-            "apiVersion": format!("{}/{}", networking::GROUP, networking::V1ALPHA1),
-            "kind": networking::MULTI_CLUSTER_SERVICE,
-            "namespace": key.namespace.as_str(), "name": key.name.as_str(), "uid": uid,
-        },
-        "type": if warning { "Warning" } else { "Normal" },
-        "reason": reason,
-        "message": message.chars().take(1000).collect::<String>(),
-        "source": { "component": "atoll-hub" },
-        "reportingComponent": "atoll-hub",
-        "firstTimestamp": seconds, "lastTimestamp": seconds, "count": 1,
-    }))
 }

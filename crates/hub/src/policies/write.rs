@@ -1,6 +1,5 @@
 //! Writes into the hub's API: per object one at a time, the latest wins.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use atoll_api::names::FIELD_MANAGER;
@@ -10,13 +9,13 @@ use k8s_openapi::api::core::v1::Event as KubeEvent;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::{Api, Client, discovery};
 use serde_json::{Value, json};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::desk::Event;
 use crate::connect::{code, why};
+use crate::latest;
+use crate::tell::{self, About};
 
-/// Requests under way.
-const IN_FLIGHT: usize = 16;
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -53,39 +52,16 @@ pub(super) enum Part {
 pub(super) async fn write_all(
     client: Client,
     permit: Permit,
-    mut wanted: UnboundedReceiver<(Place, Write)>,
+    wanted: UnboundedReceiver<(Place, Write)>,
     events: UnboundedSender<Event>,
 ) {
-    let (done, mut ended) = unbounded_channel::<(Place, Option<Write>)>();
-    let mut waiting: BTreeMap<Place, Write> = BTreeMap::new();
-    let mut flying: BTreeMap<Place, ()> = BTreeMap::new();
-    loop {
-        tokio::select! {
-            next = wanted.recv() => match next {
-                Some((place, write)) => drop(waiting.insert(place, write)),
-                None => return,
-            },
-            Some((place, failed)) = ended.recv() => {
-                flying.remove(&place);
-                if let Some(write) = failed {
-                    waiting.entry(place).or_insert(write);
-                }
-            }
-        }
-        while flying.len() < IN_FLIGHT {
-            // A binding and its status wait for each other; a status comes second.
-            let busy = |place: &Place| flying.keys().any(|other| other.object == place.object);
-            let Some(place) = waiting.keys().find(|place| !busy(place)).cloned() else { break };
-            let Some(write) = waiting.remove(&place) else { break };
-            flying.insert(place.clone(), ());
-            let (client, permit, events, done) =
-                (client.clone(), permit.clone(), events.clone(), done.clone());
-            tokio::spawn(async move {
-                let failed = until_done(&client, &permit, &place, &write, &events).await;
-                let _ = done.send((place, failed.then_some(write)));
-            });
-        }
-    }
+    // A binding and its status wait for each other; a status comes second.
+    let together = |one: &Place, other: &Place| one.object == other.object;
+    latest::carry_out_all(wanted, std::convert::identity, together, move |place, write| {
+        let (client, permit, events) = (client.clone(), permit.clone(), events.clone());
+        async move { until_done(&client, &permit, &place, &write, &events).await.then_some(write) }
+    })
+    .await;
 }
 
 /// Tries a few times; true if it has to be tried again later.
@@ -142,7 +118,14 @@ async fn carry_out(client: &Client, key: &ObjectKey, write: &Write) -> Result<()
             other => other.map(drop),
         },
         Write::Tell { uid, warning, reason, message } => {
-            let event = event(key, uid, *warning, reason, message).map_err(kube::Error::SerdeError)?;
+            let about = About {
+                api_version: &key.kind.api_version,
+                kind: &key.kind.kind,
+                namespace: &key.namespace,
+                name: &key.name,
+                uid,
+            };
+            let event = tell::event(&about, *warning, reason, message).map_err(kube::Error::SerdeError)?;
             let namespace = event.metadata.namespace.clone().unwrap_or_default();
             Api::<KubeEvent>::namespaced(client.clone(), &namespace)
                 .create(&PostParams::default(), &event)
@@ -166,29 +149,4 @@ async fn api(client: &Client, key: &ObjectKey) -> Result<Api<DynamicObject>, kub
     } else {
         Api::namespaced_with(client.clone(), &key.namespace, &resource)
     })
-}
-
-fn event(
-    key: &ObjectKey,
-    uid: &str,
-    warning: bool,
-    reason: &str,
-    message: &str,
-) -> Result<KubeEvent, serde_json::Error> {
-    let now = jiff::Timestamp::now();
-    let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
-    let seconds = format!("{now:.0}");
-    serde_json::from_value(json!({
-        "metadata": { "namespace": namespace, "name": format!("{}.{:x}", key.name.replace(':', "."), now.as_nanosecond()) },
-        "involvedObject": {
-            "apiVersion": key.kind.api_version, "kind": key.kind.kind,
-            "namespace": key.namespace, "name": key.name, "uid": uid,
-        },
-        "type": if warning { "Warning" } else { "Normal" },
-        "reason": reason,
-        "message": message,
-        "source": { "component": "atoll-hub" },
-        "reportingComponent": "atoll-hub",
-        "firstTimestamp": seconds, "lastTimestamp": seconds, "count": 1,
-    }))
 }
