@@ -2,7 +2,34 @@
 
 use std::io::{ErrorKind, Write};
 
+use clap::ValueEnum;
 use serde::Serialize;
+
+/// For people, or for scripts.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For scripts.
+    Json,
+    /// For scripts.
+    Yaml,
+}
+
+impl Format {
+    /// Prints one thing in this form.
+    pub(crate) fn print(
+        self,
+        for_people: impl FnOnce() -> String,
+        value: &impl Serialize,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Text => text(&for_people()),
+            Self::Json => json(value),
+            Self::Yaml => yaml(value),
+        }
+    }
+}
 
 /// Prints text as it is.
 pub(crate) fn text(text: &str) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 use tokio::io::AsyncBufReadExt;
 
@@ -12,6 +12,7 @@ use crate::cli::duration;
 use crate::commands::up::control::{self, Ask, Call, Protocol, Said};
 use crate::commands::up::state::Dir;
 use crate::failure::Failure;
+use crate::output::Format;
 use crate::{output, signals};
 
 /// Call an address or a name from a member of `atoll up`, by that cluster's DNS and service proxy.
@@ -48,19 +49,9 @@ pub(crate) struct Request {
     /// The directory of the sandbox [default: that of $KUBECONFIG, or ~/.atoll/up].
     #[arg(long, value_name = "DIR", env = "ATOLL_UP_DIR")]
     dir: Option<PathBuf>,
-    /// How to print what was answered.
+    /// How to print what was answered; for scripts, everything at the end.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Every answer as it comes, then a summary.
-    Text,
-    /// The summary, with all answers in it.
-    Json,
-    /// The same as YAML.
-    Yaml,
 }
 
 impl Request {
@@ -103,11 +94,7 @@ impl Request {
             }
             tally.count(said);
         }
-        match self.output {
-            Format::Text => output::text(&tally.text())?,
-            Format::Json => output::json(&tally.value())?,
-            Format::Yaml => output::yaml(&tally.value())?,
-        }
+        self.output.print(|| tally.text(), &tally.value())?;
         match tally.failed() {
             0 => Ok(()),
             failed => {

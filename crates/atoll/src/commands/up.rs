@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use atoll_hub::connect::Api;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
-use crate::{logs, output, signals};
+use crate::output::Format;
+use crate::{logs, signals};
 use clusters::Clusters;
 use report::Report;
 use state::Dir;
@@ -69,16 +70,6 @@ pub(crate) struct Up {
     output: Format,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// What was made, and what to try next.
-    Text,
-    /// For scripts.
-    Json,
-    /// For scripts.
-    Yaml,
-}
-
 impl Up {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         if !cfg!(target_os = "linux") {
@@ -98,11 +89,7 @@ impl Up {
     }
 
     fn print(&self, report: &Report) -> anyhow::Result<()> {
-        match self.output {
-            Format::Text => output::text(&report.text(self.detach)),
-            Format::Json => output::json(report),
-            Format::Yaml => output::yaml(report),
-        }
+        self.output.print(|| report.text(self.detach), report)
     }
 
     /// Runs it until a signal comes.

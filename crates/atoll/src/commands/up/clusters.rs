@@ -91,10 +91,10 @@ impl Clusters {
         drop(held);
         let members = Members::new(dir, &state.members, runtime.handle());
         members.start_all().await?;
-        for member in members.all().await {
+        let started = members.all().await;
+        for member in &started {
             say(&format!("{:<8} {}", member.name(), member.url()));
         }
-        let started = members.all().await;
         let mut files = vec![(HUB.to_owned(), hub.kubeconfig.as_path())];
         files.extend(started.iter().map(|member| (member.name().to_owned(), member.kubeconfig())));
         kubeconfig::write(&dir.path("kubeconfig"), &files)?;

@@ -34,7 +34,7 @@ pub(super) async fn start(
             command.arg(flag);
         }
     }
-    let complaints = tempfile_like()?;
+    let complaints = nameless_file()?;
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -71,7 +71,7 @@ pub(super) async fn start(
 }
 
 /// A file without a name: what is said there is read if it is needed, and gone afterwards.
-fn tempfile_like() -> anyhow::Result<File> {
+fn nameless_file() -> anyhow::Result<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     Ok(File::from(rustix::fs::memfd_create("atoll-up", flags)?))
 }
