@@ -107,18 +107,23 @@ impl Page {
     }
 }
 
+/// Which listener, and which backend of it.
+fn labels<'a>(shown: &'a Shown, backend: &'a BackendState, address: &'a str) -> [(&'static str, &'a str); 4] {
+    [
+        ("listener", &*shown.listener.name),
+        ("protocol", shown.listener.protocol.name()),
+        ("cluster", &*backend.cluster),
+        ("backend", address),
+    ]
+}
+
 impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for (name, help, count) in BACKEND_COUNTERS {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             for (shown, backend) in self.backends() {
                 let address = backend.address.to_string();
-                let labels = [
-                    ("listener", &*shown.listener.name),
-                    ("protocol", shown.listener.protocol.name()),
-                    ("cluster", &*backend.cluster),
-                    ("backend", &address),
-                ];
+                let labels = labels(shown, backend, &address);
                 ConstCounter::new(count(backend)).encode(family.encode_family(&labels)?)?;
             }
         }
@@ -126,12 +131,7 @@ impl Collector for Page {
         let mut open = encoder.encode_descriptor("open_connections", help, None, MetricType::Gauge)?;
         for (shown, backend) in self.backends() {
             let address = backend.address.to_string();
-            let labels = [
-                ("listener", &*shown.listener.name),
-                ("protocol", shown.listener.protocol.name()),
-                ("cluster", &*backend.cluster),
-                ("backend", &address),
-            ];
+            let labels = labels(shown, backend, &address);
             let count = i64::try_from(backend.open.load(Relaxed)).unwrap_or(i64::MAX);
             ConstGauge::new(count).encode(open.encode_family(&labels)?)?;
         }
