@@ -1,9 +1,10 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help test lint lab-up lab-down bench bench-api bench-dns bench-start conformance
+.PHONY: help test lint explore lab-up lab-down bench bench-api bench-dns bench-start conformance
 
 N ?= 3
 NAME ?= default
+ROUNDS ?= 20
 RESOLVER ?= atoll
 CARGO ?= cargo
 
@@ -15,6 +16,9 @@ test: ## Run every test: unit and contract tests, then real clusters (SKIPPED wh
 
 lint: ## Check formatting, run clippy without warnings, and keep the pure crates pure
 	@tools/lint
+
+explore: ## Run the property tests with fresh seeds, ROUNDS=20 times
+	@tools/explore $(ROUNDS)
 
 lab-up: ## Start N=3 real clusters on this host and print the kubeconfig (NAME=default)
 	@$(CARGO) build --quiet --workspace --bin lab
