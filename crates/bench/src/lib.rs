@@ -48,6 +48,7 @@ pub mod requests;
 mod scenario;
 pub mod schedule;
 mod stage;
+mod stand_in;
 pub mod stats;
 mod sweep;
 mod usage;
