@@ -7,7 +7,7 @@ use crate::options::{Network, Options, Path, Scenario};
 /// What to measure, and how often.
 #[derive(Debug, Clone, Args)]
 pub struct Flags {
-    /// What makes services cross: a ServiceExport, or a MultiClusterService in the hub.
+    /// What makes services cross: a ServiceExport, or a `MultiClusterService` in the hub.
     #[arg(long, value_enum, default_value_t)]
     pub path: Path,
     /// Everything once or twice: shows whether it works, not how fast.

@@ -48,7 +48,7 @@ impl Propagation {
     }
 }
 
-/// By ServiceExports: the hub's state is in the API of the first member.
+/// By exports: the hub's state is in the API of the first member.
 async fn exports(
     mut options: Options,
     name: &str,
@@ -77,7 +77,7 @@ async fn exports(
     Ok(Box::pin(atoll_bench::propagation(options, environment)).await?)
 }
 
-/// By MultiClusterServices: the first member provides, the second consumes.
+/// By `MultiClusterServices`: the first member provides, the second consumes.
 async fn crossings(options: Options, name: &str, binary: Option<PathBuf>) -> anyhow::Result<Report> {
     let apart = Apart::start(name, binary).await?;
     let mut members = apart.members();

@@ -62,7 +62,7 @@ struct Api {
 /// The hub's memory, its restarts and the requests per change are measured by `make bench`, which has the hub's process
 /// and the API servers' audit logs at hand.
 ///
-/// With `--path mcs` the intent is a MultiClusterService in the hub; members are called by their contexts or else by
+/// With `--path mcs` the intent is a `MultiClusterService` in the hub; members are called by their contexts or else by
 /// their files, and these have to be the names under which they joined.
 #[derive(Args)]
 #[command(after_help = "Examples:

@@ -1,4 +1,4 @@
-//! The floor of MultiClusterServices: what one costs at least.
+//! The floor of `MultiClusterServices`: what one costs at least.
 //!
 //! ```text
 //!   hub: a "MultiClusterService" ─▶ its finalizer and id; the binding of its Service
@@ -29,7 +29,7 @@ use crate::options::Who;
 use crate::stand_in::StandIn;
 
 impl Floor {
-    /// Starts the floor of MultiClusterServices in `hub`, with `source` as the provider.
+    /// Starts the floor of `MultiClusterServices` in `hub`, with `source` as the provider.
     pub(crate) async fn of_crossings(
         hub: &Cluster,
         source: &Cluster,
@@ -131,7 +131,7 @@ impl State {
         self.sides.consumers.iter().for_each(|consumer| consumer.forget(name));
     }
 
-    /// The first sync of one service, once its slice and its MultiClusterService are known.
+    /// The first sync of one service, once its slice and its `MultiClusterService` are known.
     fn begin(&mut self, name: &str) {
         let Some(known) = self.services.get_mut(name).filter(|known| !known.begun) else { return };
         let (Some(slice), Some(crossing)) = (&known.slice, &known.crossing) else { return };

@@ -1,4 +1,4 @@
-//! What the floors of policies and of MultiClusterServices write into the hub's API, on kinds that stand in for the product's.
+//! What the floors of policies and of `MultiClusterServices` write into the hub's API, on kinds that stand in for the product's.
 
 use kube::api::{PostParams, Request};
 use serde_json::Value;

@@ -11,9 +11,9 @@ use super::{COPY, ROLE, SERVICE, SOURCE, made, meta, service};
 use crate::options::Who;
 use crate::stand_in::StandIn;
 
-/// What makes the floor move: a ConfigMap, where the product gets a policy.
+/// What makes the floor move: a `ConfigMap`, where the product gets a policy.
 pub(crate) const POLICY: &str = "policy";
-/// The key of a ConfigMap that tells its contents apart.
+/// The key of a `ConfigMap` that tells its contents apart.
 const REVISION: &str = "revision";
 /// As much as a small configuration file.
 const FILLER: usize = 500;
@@ -23,7 +23,7 @@ pub(crate) fn template_name(index: usize) -> String {
     format!("c{index:05}")
 }
 
-/// A ConfigMap of the hub with content number `revision`.
+/// A `ConfigMap` of the hub with content number `revision`.
 pub(crate) fn template(who: Who, name: &str, revision: usize) -> ConfigMap {
     let metadata = meta(who, name, &[(SERVICE, name), (ROLE, SOURCE)]);
     let data = [(REVISION.to_owned(), revision.to_string()), ("file".to_owned(), "x".repeat(FILLER))];
@@ -37,7 +37,7 @@ pub(crate) fn copied_map(template: &ConfigMap) -> Option<ConfigMap> {
     Some(ConfigMap { metadata: meta(Who::Floor, name, &labels), ..template.clone() })
 }
 
-/// Whose copy a ConfigMap of a member is, of which template, with which content. The product's has the template's labels and one more.
+/// Whose copy a `ConfigMap` of a member is, of which template, with which content. The product's has the template's labels and one more.
 pub(crate) fn held_map(map: &ConfigMap) -> Option<(Who, &str, usize)> {
     let who = Who::of(map.metadata.namespace.as_deref()?)?;
     let labels = map.metadata.labels.as_ref()?;

@@ -51,7 +51,7 @@ pub struct Flags {
     /// Only these scenarios; all of them if absent.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SCENARIO")]
     pub only: Vec<Scenario>,
-    /// How many ConfigMaps in the hub.
+    /// How many `ConfigMaps` in the hub.
     #[arg(long, value_name = "N", default_value_t = Options::default().objects)]
     pub objects: usize,
     /// How many rounds with all of them.
