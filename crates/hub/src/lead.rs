@@ -303,14 +303,18 @@ impl Lead {
     fn show_crossings(&mut self) {
         let mut news = self.brain.crossing_news();
         news.append(&mut self.crossing_news);
+        self.show(news, false);
+        self.show_mirror();
+    }
+
+    fn show(&mut self, crossings: BTreeSet<ServiceKey>, overdue: bool) {
         let now = format!("{:.0}", jiff::Timestamp::now());
-        for key in news {
+        for key in crossings {
             let view = self.brain.view(&key);
-            for command in self.board.look_at(&key, &view, &now) {
+            for command in self.board.look_at(&key, &view, &now, overdue) {
                 let _ = self.crossing_writes.send(command);
             }
         }
-        self.show_mirror();
     }
 
     /// A service is exported through the hub, or not any more; none: all that are have been said.
@@ -359,6 +363,8 @@ impl Lead {
 
     fn housekeeping(&mut self) {
         let _ = self.brain.due(now());
+        let overdue = self.board.overdue();
+        self.show(overdue, true);
         let (dirty, unwritten) = self.brain.waiting();
         self.context.pages.metrics.waiting(dirty, unwritten);
     }

@@ -39,6 +39,7 @@ mod run;
 mod store;
 mod tell;
 pub mod unjoin;
+mod unshown;
 mod watch;
 
 pub use options::Options;

@@ -15,6 +15,7 @@ mod watch;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use atoll_api::names::kind::{cluster, policy};
 use atoll_engine::intent::CrossCluster;
@@ -33,6 +34,8 @@ use write::{Part, Place, Write};
 
 /// Events taken in before the next plan.
 const BATCH: usize = 1024;
+/// What is to be shown waits once or twice as long for members that have not spoken.
+const A_WHILE: Duration = Duration::from_secs(1);
 
 /// A member comes or goes.
 #[derive(Debug)]
@@ -167,6 +170,8 @@ impl Shell {
         for source in Source::FIXED {
             shell.watch(kind_of(&source), source);
         }
+        let mut whiles = tokio::time::interval(A_WHILE);
+        whiles.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let event = tokio::select! {
                 biased;
@@ -177,6 +182,7 @@ impl Shell {
                 Some((key, intent)) = implies.recv() => Some(Event::Implied(key, intent.map(Box::new))),
                 Some(event) = noted.recv() => Some(event),
                 Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
+                _ = whiles.tick(), if desk.waits() => Some(Event::Waited),
             };
             let now = format!("{:.0}", jiff::Timestamp::now());
             let mut next = event;

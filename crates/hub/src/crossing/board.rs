@@ -1,6 +1,6 @@
 //! Which `MultiClusterServices` there are, what each asks for, and what has to be written on it. No socket, no clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use atoll_api::names::{event, finalizer, label};
 use atoll_api::types::MultiClusterService;
@@ -14,6 +14,7 @@ use super::show::{Is, Shown, show};
 use super::view::{Contact, View};
 use crate::mirror;
 use crate::policies::Copied;
+use crate::unshown::Unshown;
 
 /// What is to be written.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +65,8 @@ struct Item {
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     items: BTreeMap<ServiceKey, Item>,
+    /// What is under way, and is not shown before it is done or has been so for a while.
+    unshown: Unshown<ServiceKey>,
 }
 
 impl Board {
@@ -114,6 +117,7 @@ impl Board {
     /// One of them is gone.
     pub(crate) fn gone(&mut self, namespace: &str, name: &str) -> Option<Wish> {
         let key = ServiceKey::parse(namespace, name).ok()?;
+        self.unshown.done(&key);
         self.items.remove(&key).map(|_| Wish::Gone(key))
     }
 
@@ -128,14 +132,31 @@ impl Board {
         }
     }
 
-    /// What has to be written now that it is like this.
-    pub(crate) fn look_at(&mut self, key: &ServiceKey, view: &View, now: &str) -> Vec<Command> {
+    /// A while has passed: what has been under way for all of it has to be looked at.
+    pub(crate) fn overdue(&mut self) -> BTreeSet<ServiceKey> {
+        self.unshown.overdue()
+    }
+
+    /// What has to be written now that it is like this. What is under way is shown when it is `overdue`, and not in every state that it
+    /// passes through.
+    pub(crate) fn look_at(
+        &mut self,
+        key: &ServiceKey,
+        view: &View,
+        now: &str,
+        overdue: bool,
+    ) -> Vec<Command> {
         let Some(item) = self.items.get_mut(key) else { return Vec::new() };
         if item.deleting {
             return release(key, item, view).into_iter().collect();
         }
         let Some(asked) = &item.asked else { return Vec::new() };
         let shown = show(key.name.as_str(), asked, view, &item.copied);
+        if shown.is_under_way() && !overdue {
+            self.unshown.wait(key);
+            return Vec::new();
+        }
+        self.unshown.done(key);
         let mut commands = Vec::new();
         let status = shown.status(&item.status, item.generation, now);
         if status != item.status {

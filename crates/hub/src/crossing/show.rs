@@ -218,6 +218,12 @@ fn clusters(view: &View, said: &BTreeMap<&ClusterId, String>) -> Value {
 }
 
 impl Shown {
+    /// Whether it will soon be otherwise, and nothing is wrong.
+    pub(super) fn is_under_way(&self) -> bool {
+        let both = [self.applied.is, self.dispatched.is];
+        both.contains(&Is::UnderWay) && !both.contains(&Is::NotSo)
+    }
+
     /// The status as it is written; conditions keep their times while they stay.
     pub(super) fn status(&self, before: &Value, generation: i64, now: &str) -> Value {
         let one = |kind: &str, verdict: &Verdict, good: &str, bad: &str| {

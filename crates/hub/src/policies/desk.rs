@@ -8,6 +8,9 @@
 //! at any moment leaves nothing behind that the next one does not know of.
 
 mod services;
+mod show;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,12 +21,13 @@ use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::PolicyId;
 use atoll_engine::placement::select::Nowhere;
-use atoll_engine::placement::{Change, Copy, Outcome, Placed, Placer, aggregate};
+use atoll_engine::placement::{Change, Copy, Outcome, Placed, Placer};
 use atoll_member::propagate::{CopyReport, CopyState, Order};
 use serde_json::{Value, json};
 
 use super::binding::{self, Held, Holders, Recalled};
 use super::{Copied, edge};
+use crate::unshown::Unshown;
 
 /// Where an object of the hub's API was seen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +76,8 @@ pub(super) enum Event {
     Copy(ClusterId, CopyReport),
     /// The binding of an object was written, like this.
     Written(ObjectKey, Box<Value>),
+    /// A while has passed; about a second.
+    Waited,
     /// What a `MultiClusterService` asks for its Service.
     Implied(ServiceKey, Option<Box<CrossCluster>>),
 }
@@ -129,6 +135,8 @@ pub(super) struct Desk {
     bindings: BTreeMap<ObjectKey, ObjectKey>,
     policies: BTreeMap<PolicyId, (ObjectKey, String)>,
     told: BTreeMap<(ObjectKey, &'static str), String>,
+    /// Templates of which nothing is shown before members that run have spoken.
+    unshown: Unshown<ObjectKey>,
     /// The Services of `MultiClusterServices`, what was last said of them, and those of which something may be new.
     implied: BTreeMap<ObjectKey, (ServiceKey, Copied)>,
     implied_news: BTreeSet<ObjectKey>,
@@ -151,11 +159,16 @@ impl Desk {
             Event::Started(id) => self.started(&id),
             Event::Stopped(id) => {
                 self.members.remove(&id);
-                for item in self.items.values_mut() {
+                for (key, item) in &mut self.items {
                     item.ordered.remove(&id);
+                    // It is not waited for any longer.
+                    if item.holders.get(&id) == Some(&Held::Silent) && self.implied.contains_key(key) {
+                        self.implied_news.insert(key.clone());
+                    }
                 }
             }
             Event::Copy(id, report) => self.copied(&id, report, now),
+            Event::Waited => self.show_waiting(now),
             Event::Implied(key, intent) => self.imply(key, intent.as_deref()),
             Event::Written(key, object) => {
                 // One that was overtaken by a newer one says too little.
@@ -447,41 +460,6 @@ impl Desk {
                 item.ordered.insert(id.clone(), order.clone());
                 self.out.push(Command::Order(id, key.clone(), order));
             }
-        }
-    }
-
-    /// Shows what became of it: in the binding, and in the template itself.
-    fn show(&mut self, key: &ObjectKey, now: &str) {
-        let Some(item) = self.items.get_mut(key).filter(|item| !item.written.is_null()) else { return };
-        let (Some(placed), Some(binding)) = (&item.placed, &item.binding) else { return };
-        let status = binding::status(placed, &item.holders, &item.status, now);
-        if status != item.status {
-            item.status = status.clone();
-            self.out.push(Command::PutStatus(binding.clone(), Box::new(status)));
-        }
-        self.tell_imported(key);
-        let (Some(item), Some(template)) = (self.items.get_mut(key), self.placer.template(key)) else {
-            return;
-        };
-        let said: BTreeMap<ClusterId, Value> = item
-            .holders
-            .iter()
-            .filter_map(|(id, held)| match held {
-                Held::Said(CopyState::Applied { status, .. }) => Some((id.clone(), status.clone())),
-                Held::Said(CopyState::NotApplied(_) | CopyState::Gone)
-                | Held::Silent
-                | Held::Unordered(_) => None,
-            })
-            .collect();
-        // What nobody has said anything of is not zero.
-        if said.values().all(Value::is_null) {
-            return;
-        }
-        let Some(status) = aggregate::aggregate(template, &said) else { return };
-        let nothing_to_say = item.template_status.is_null() && status == json!({ "loadBalancer": {} });
-        if status != item.template_status && !nothing_to_say {
-            item.template_status = status.clone();
-            self.out.push(Command::PutStatus(key.clone(), Box::new(status)));
         }
     }
 

@@ -32,12 +32,12 @@ pub(super) enum Write {
     Tell { uid: String, warning: bool, reason: &'static str, message: String },
 }
 
-/// What a write is about: two of the same replace each other.
+/// What a write is about: two of the same replace each other. They come in this order: members wait for bindings, nobody for the rest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    pub(super) object: ObjectKey,
-    /// Its status, or an event of this reason, or the object itself.
+    /// The object itself, or its status, or an event of this reason.
     pub(super) part: Part,
+    pub(super) object: ObjectKey,
 }
 
 /// Which part of an object.
@@ -149,4 +149,29 @@ async fn api(client: &Client, key: &ObjectKey) -> Result<Api<DynamicObject>, kub
     } else {
         Api::namespaced_with(client.clone(), &key.namespace, &resource)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_binding_goes_before_every_status_and_these_before_events() {
+        let place = |part, name: &str| Place {
+            part,
+            object: ObjectKey {
+                kind: Kind::new("v1", "ConfigMap"),
+                namespace: "shop".to_owned(),
+                name: name.to_owned(),
+            },
+        };
+        let order = [
+            place(Part::Itself, "a"),
+            place(Part::Itself, "z"),
+            place(Part::Status, "a"),
+            place(Part::Status, "z"),
+            place(Part::Told("Reason"), "a"),
+        ];
+        assert!(order.is_sorted());
+    }
 }

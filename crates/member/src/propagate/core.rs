@@ -88,6 +88,8 @@ pub(crate) enum Request {
         /// Somebody else sees to its replicas.
         replicas: Option<Value>,
     },
+    /// Make it so where all of it is ours.
+    Replace { object: Arc<Value>, uid: String, revision: String },
     /// Take our fields over from the POST that made it.
     Migrate { uid: String, revision: String, managed: Value },
     /// Delete this state of it.
@@ -102,6 +104,7 @@ impl Request {
         match self {
             Self::Look => "get",
             Self::Create(_) => "create",
+            Self::Replace { .. } => "update",
             Self::Apply { .. } | Self::Migrate { .. } | Self::Release { .. } => "patch",
             Self::Delete { .. } => "delete",
         }
@@ -379,7 +382,8 @@ impl Core {
         };
         match step {
             Step::Send(request) => {
-                let applies = matches!(request, Request::Create(_) | Request::Apply { .. });
+                let applies =
+                    matches!(request, Request::Create(_) | Request::Apply { .. } | Request::Replace { .. });
                 if let Some(entry) = self.entries.get_mut(key) {
                     let applies = applies.then_some(entry.digest);
                     entry.flying = Some(Flight { verb: request.verb(), applies });
@@ -472,6 +476,12 @@ fn hold(entry: &Entry, object: &Arc<Value>, conflict: ConflictResolution) -> Ste
         (Some(live), _) if live.deleting => Step::Tell(CopyState::NotApplied(WhyNot::Deleting)),
         (Some(live), _) if entry.applied == Some((entry.digest, live.fields)) => applied(live),
         (Some(live), _) => match &live.posted {
+            // As long as nobody has set a field of it, one write is enough.
+            Some(_) if live.alone && !live.adopted && is_whole(object) => Step::Send(Request::Replace {
+                object: Arc::clone(object),
+                uid: live.uid.clone(),
+                revision: live.revision.clone(),
+            }),
             Some(managed) => Step::Send(Request::Migrate {
                 uid: live.uid.clone(),
                 revision: live.revision.clone(),
@@ -485,6 +495,11 @@ fn hold(entry: &Entry, object: &Arc<Value>, conflict: ConflictResolution) -> Ste
         },
         (None, None) => Step::Send(Request::Create(Arc::clone(object))),
     }
+}
+
+/// Whether an object has no field that API servers fill in: what is not in the template is then not in the copy.
+fn is_whole(object: &Value) -> bool {
+    object["apiVersion"] == "v1" && matches!(object["kind"].as_str(), Some("ConfigMap" | "Secret"))
 }
 
 fn applied(live: &Live) -> Step {

@@ -23,6 +23,8 @@ pub(crate) struct Live {
     pub(crate) fields: u64,
     /// `managedFields` for as long as ours are those of a POST, which apply would not take back.
     pub(crate) posted: Option<Value>,
+    /// Nobody but that POST, and PUTs of ours after it, has set a field.
+    pub(crate) alone: bool,
     /// How many replicas it has.
     pub(crate) replicas: Option<Value>,
     pub(crate) status: Value,
@@ -50,6 +52,7 @@ impl Live {
             deleting: !meta["deletionTimestamp"].is_null(),
             fields: fields.finish(),
             posted: posted.then(|| meta["managedFields"].clone()),
+            alone: posted && managed.is_some_and(|all| all.len() == 1),
             replicas: object.pointer("/spec/replicas").cloned(),
             healthy: aggregate::healthy(object, &status),
             status,

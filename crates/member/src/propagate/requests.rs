@@ -69,6 +69,13 @@ async fn carry_out(
                 serde_json::from_value(marked(object, hub, false)).map_err(kube::Error::SerdeError)?;
             api.create(&posting, &object).await?
         }
+        Request::Replace { object, uid, revision } => {
+            let mut object = marked(object, hub, false);
+            let meta = &mut object["metadata"];
+            (meta["uid"], meta["resourceVersion"]) = (uid.as_str().into(), revision.as_str().into());
+            let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+            api.replace(&key.name, &posting, &object).await?
+        }
         Request::Apply { object, uid, adopt, replicas } => {
             let mut object = marked(object, hub, *adopt);
             object["metadata"]["uid"] = uid.as_str().into();

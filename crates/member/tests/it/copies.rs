@@ -112,6 +112,33 @@ fn config_map(data: Value) -> Value {
 }
 
 #[tokio::test]
+async fn a_config_map_that_is_ours_alone_is_changed_by_one_write() -> Outcome {
+    let lab = Clusters::start().await?;
+    let one = lab.member(1);
+    let keeper = Keeper::start(one)?;
+    let key = keeper.hold(&config_map(json!({"a": "1", "b": "2"})), Abort);
+    keeper.applied(&key).await?;
+    let recorder = one.recorder();
+    for a in ["2", "3"] {
+        keeper.hold(&config_map(json!({"a": a})), Abort);
+        keeper.applied(&key).await?;
+    }
+    let writes = recorder.requests().into_iter().map(|noted| noted.verb);
+    let writes: Vec<_> = writes.filter(|verb| !["get", "list", "watch"].contains(verb)).collect();
+    ensure!(writes == ["update", "update"], "{:?}", recorder.requests());
+    let found = there(one, &key).await?.unwrap();
+    ensure!(found["data"] == json!({"a": "3"}), "what the template no longer says is gone: {found}");
+    // From when somebody has set a field of it, theirs stays.
+    patch(one, &key, json!({"data": {"own": "kept"}})).await?;
+    keeper.hold(&config_map(json!({"a": "4"})), Abort);
+    keeper.applied(&key).await?;
+    let found = there(one, &key).await?.unwrap();
+    ensure!(found["data"] == json!({"a": "4", "own": "kept"}), "{found}");
+    keeper.copies.stop().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_copy_is_made_followed_repaired_and_taken_away() -> Outcome {
     let lab = Clusters::start().await?;
     let one = lab.member(1);

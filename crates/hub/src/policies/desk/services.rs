@@ -35,17 +35,19 @@ impl Desk {
             return; // one that is not known yet is not absent
         }
         for template in std::mem::take(&mut self.implied_news) {
-            let Some((key, told)) = self.implied.get_mut(&template) else { continue };
             let item = self.items.get(&template);
             let copied = match (self.placer.template(&template), item.and_then(|item| item.placed.as_ref())) {
                 (None, _) => Copied::NoTemplate,
                 (Some(_), None) => Copied::Unknown,
                 (Some(_), Some(placed)) => {
                     let holders = item.into_iter().flat_map(|item| &item.holders);
-                    let each = holders.filter(|(id, _)| placed.copies.contains_key(*id));
+                    // One that has yet to speak is neither well nor ill.
+                    let each = holders
+                        .filter(|(id, held)| placed.copies.contains_key(*id) && !self.is_awaited(id, held));
                     Copied::Each(each.map(|(id, held)| (id.clone(), binding::applied(held))).collect())
                 }
             };
+            let Some((key, told)) = self.implied.get_mut(&template) else { continue };
             if *told != copied {
                 told.clone_from(&copied);
                 self.out.push(Command::Copied(key.clone(), copied));
