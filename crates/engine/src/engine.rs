@@ -146,7 +146,7 @@ impl Engine {
         let (plan, memory) = services::plan(&self.world, key, &mut last.cache, now);
         let touched = last.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));
         let plan = match (&touched, last.plan.take()) {
-            (Touched::Nothing, Some(before)) => before,
+            (Touched::Nothing, Some(before)) if before.balanced == plan.balanced => before,
             (Touched::Nothing | Touched::Slices(_) | Touched::Everything, _) => Arc::new(plan),
         };
         let update = self.remember(key, memory);

@@ -10,12 +10,11 @@ use atoll_engine::memory::MemoryUpdate;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
 use atoll_member::{Assignment, Permit, Problem, Report};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::brain::{Brain, Command, Now};
-use crate::clusterset;
 use crate::crossing::board::Wish;
 use crate::crossing::{self, Board};
 use crate::http::{Pages, Stage};
@@ -24,6 +23,7 @@ use crate::options::Options;
 use crate::policies::{self, Copied, Policies};
 use crate::roster::{self, Roster};
 use crate::run::HubError;
+use crate::{balancing, clusterset};
 use crate::{store, watch};
 use members::Members;
 
@@ -56,6 +56,9 @@ struct Lead {
     updates: UnboundedSender<MemoryUpdate>,
     reports: UnboundedReceiver<(ClusterId, Report)>,
     board: Board,
+    desk: balancing::Desk,
+    /// Where the controller of load balancers hears of services; none if they are somebody else's.
+    balancers: Option<UnboundedSender<lb::controller::Event>>,
     policies: Policies,
     crossing_writes: UnboundedSender<crossing::Command>,
     /// `MultiClusterServices` that have to be looked at, whatever the engine says.
@@ -97,9 +100,14 @@ pub(crate) async fn lead(
     let (seen, mut membership) = unbounded_channel();
     tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
     let (reporter, reports) = unbounded_channel();
-    let mut board = Board::default();
+    let mut board = Board::new(options.balancing.is_somebodys());
+    let mut desk = balancing::Desk::new(&clusterset);
     let (mut intents, mut ending, mut asked) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+    let balancers = balancing::spawn(&options.balancing, client, namespace, &permit, &mut tasks);
     for object in crossing::list(client).await? {
+        if let (Some(events), Some(event)) = (&balancers, desk.seen(&object, None)) {
+            let _ = events.send(event);
+        }
         let (wish, commands) = board.seen(&object, &permanent_id());
         asked.extend(commands);
         match wish {
@@ -139,6 +147,8 @@ pub(crate) async fn lead(
         updates,
         reports,
         board,
+        desk,
+        balancers,
         policies,
         crossing_writes,
         crossing_news: BTreeSet::new(),
@@ -170,6 +180,7 @@ pub(crate) async fn lead(
             _ = housekeeping.tick() => lead.housekeeping(),
         }
         more = lead.plan();
+        lead.balance();
     }
     pages.enter(Stage::Stopping);
     lead.members.stop_all().await;
@@ -267,10 +278,17 @@ impl Lead {
 
     /// A `MultiClusterService` has changed.
     fn crossing(&mut self, seen: crossing::Seen) {
-        let (wish, commands) = match seen {
-            crossing::Seen::There(object) => self.board.seen(&object, &permanent_id()),
-            crossing::Seen::Gone(namespace, name) => (self.board.gone(&namespace, &name), Vec::new()),
+        let (balancer, (wish, commands)) = match seen {
+            crossing::Seen::There(object) => {
+                let key = ServiceKey::parse(&object.namespace().unwrap_or_default(), &object.name_any()).ok();
+                let balanced = key.and_then(|key| self.brain.plan_of(&key)?.balanced.clone());
+                (self.desk.seen(&object, balanced.as_deref()), self.board.seen(&object, &permanent_id()))
+            }
+            crossing::Seen::Gone(namespace, name) => {
+                (self.desk.gone(&namespace, &name), (self.board.gone(&namespace, &name), Vec::new()))
+            }
         };
+        self.tell_balancers(balancer);
         for command in commands {
             let _ = self.crossing_writes.send(command);
         }
@@ -290,6 +308,23 @@ impl Lead {
                 self.brain.intend_no_more(&key);
             }
             None => {}
+        }
+    }
+
+    /// Tells the controller of load balancers what the last plans mean for it.
+    fn balance(&mut self) {
+        let planned = self.brain.handed_out();
+        for key in &planned {
+            let balanced = self.brain.plan_of(key).and_then(|plan| plan.balanced.clone());
+            let event = self.desk.look_at(key, balanced.as_deref());
+            self.tell_balancers(event);
+        }
+        self.mirror_news.extend(planned);
+    }
+
+    fn tell_balancers(&self, event: Option<lb::controller::Event>) {
+        if let (Some(events), Some(event)) = (&self.balancers, event) {
+            let _ = events.send(event);
         }
     }
 
@@ -326,7 +361,6 @@ impl Lead {
 
     /// Brings the copies of slices that were exported through the hub up to date: after the members.
     fn show_mirror(&mut self) {
-        self.mirror_news.append(&mut self.brain.handed_out());
         if !self.exports_known || !self.roster.listed() {
             return; // one that is not known yet is not gone
         }

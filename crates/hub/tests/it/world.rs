@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use atoll_api::crds;
 use atoll_hub::Options;
+use atoll_hub::balancing::Balancing;
+use atoll_hub::networks::Ranges;
 use http_body_util::{BodyExt, Full};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -182,11 +184,18 @@ pub(crate) struct World {
     pub(crate) hub: Cluster,
     pub(crate) members: Vec<Cluster>,
     running: Option<(oneshot::Sender<()>, Running)>,
+    /// Who makes load balancers, from the next start of the hub.
+    pub(crate) balancing: Balancing,
 }
 
 impl World {
     pub(crate) async fn start(members: usize) -> anyhow::Result<Self> {
-        let mut world = Self { hub: Cluster::start("hub").await?, members: Vec::new(), running: None };
+        Self::balanced_by(Balancing::BuiltIn(Ranges::default()), members).await
+    }
+
+    pub(crate) async fn balanced_by(balancing: Balancing, members: usize) -> anyhow::Result<Self> {
+        let hub = Cluster::start("hub").await?;
+        let mut world = Self { hub, members: Vec::new(), running: None, balancing };
         world.run();
         for number in 1..=members {
             world.join(&format!("member{number}")).await?;
@@ -217,7 +226,11 @@ impl World {
     pub(crate) fn run(&mut self) {
         let (stop, stopped) = oneshot::channel();
         let api = atoll_hub::connect::Api::within(self.hub.client.clone());
-        let options = Options { lease_time: Duration::from_secs(2), ..Options::new("hub-0") };
+        let options = Options {
+            lease_time: Duration::from_secs(2),
+            balancing: self.balancing.clone(),
+            ..Options::new("hub-0")
+        };
         let hub = Box::pin(atoll_hub::run(api, options, async { drop(stopped.await) }));
         self.running = Some((stop, tokio::spawn(hub)));
     }
