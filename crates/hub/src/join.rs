@@ -24,6 +24,7 @@ use atoll_member::{Clients, Identity};
 use kube::api::ListParams;
 use kube::{Api, Client};
 
+pub(crate) use check::known;
 pub use check::{Known, Newcomer, Refusal, check};
 pub use error::JoinError;
 pub use rbac::Propagation;

@@ -147,7 +147,8 @@ pub fn together<'a>(
             Err(error) => wrong.push((name.to_owned(), error)),
         }
     }
-    (wanted, self::text(&listeners), wrong)
+    let whole = json!({ "listeners": listeners }).to_string();
+    (wanted, whole, wrong)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 
 use super::addresses::{self, Refused, Taken};
 use crate::connect::{code, why};
-use crate::join::check;
+use crate::join::known;
 use crate::networks::Ranges;
 
 /// The key of the text in a ConfigMap.
@@ -102,8 +102,8 @@ impl BuiltIn {
     async fn check_pool(&self) -> Result<(), ProviderError> {
         let clusters = Api::<Cluster>::all(self.client.clone()).list(&ListParams::default()).await;
         let clusters = clusters.map_err(|error| passing(&error))?.items;
-        let known: Vec<_> = clusters.iter().map(check::known).collect();
-        Ok(addresses::fits(&self.pool, known.iter().map(|(name, known)| (name.as_str(), &known.networks)))?)
+        let members: Vec<_> = clusters.iter().map(known).collect();
+        Ok(addresses::fits(&self.pool, members.iter().map(|(name, one)| (name.as_str(), &one.networks)))?)
     }
 
     async fn put(
