@@ -225,5 +225,5 @@ async fn members(hub: &Client) -> Result<BTreeMap<String, Known>, JoinError> {
         Err(error) if connect::code(&error) == Some(404) => Vec::new(), // no CRD, no members
         Err(error) => return Err(JoinError::hub(error)),
     };
-    Ok(clusters.iter().map(check::known).collect())
+    Ok(clusters.iter().map(known).collect())
 }
