@@ -40,6 +40,10 @@ fn published(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("lb.shop.{name}"), "namespace": "atoll-system"}})
 }
 
+fn cluster(name: &str) -> Value {
+    json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}})
+}
+
 /// The condition's status and message.
 fn condition(object: &Value) -> (String, String) {
     let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -146,11 +150,12 @@ async fn a_member_that_no_new_hub_has_heard_keeps_its_backends_and_one_that_is_w
     world.members[1].cut();
     world.members[0].apply(slice("web", &["10.1.0.9"], 8080)).await?;
     world.run();
-    leads_to(&world.hub, "web", &[("10.1.0.9:8080", "member1"), ("10.2.0.1:8080", "member2")]).await?;
+    let both = [("10.1.0.9:8080", "member1"), ("10.2.0.1:8080", "member2")];
+    leads_to(&world.hub, "web", &both).await.context("the new hub has not heard member2")?;
     world.hub.apply(mcs("web", &json!({"atoll.dev/liveness": "Withdraw"}))).await?;
-    leads_to(&world.hub, "web", &[("10.1.0.9:8080", "member1")]).await?;
+    leads_to(&world.hub, "web", &both[..1]).await.context("member2 is withdrawn")?;
     world.members[1].serve().await?;
-    leads_to(&world.hub, "web", &[("10.1.0.9:8080", "member1"), ("10.2.0.1:8080", "member2")]).await?;
+    leads_to(&world.hub, "web", &both).await.context("member2 is back")?;
     world.halt().await
 }
 
@@ -205,9 +210,7 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     }
 
     world.halt().await?;
-    let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
-        "metadata": {"name": "member1", "annotations": {"atoll.dev/observed-pod-cidrs": "192.0.2.0/24"}}});
-    world.hub.apply(cluster).await?;
+    world.hub.annotate(&cluster("member1"), "atoll.dev/observed-pod-cidrs", "192.0.2.0/24").await?;
     world.hub.apply(mcs("outside", &json!({}))).await?;
     world.run();
     says(&world, &outside, "overlaps the pod network 192.0.2.0/24 of member1").await?;
@@ -254,9 +257,7 @@ fn free_port() -> anyhow::Result<u16> {
 async fn a_balancer_carries_what_the_hub_published_also_when_the_hub_is_gone() -> Outcome {
     let mut world = World::balanced_by(Balancing::BuiltIn("127.77.0.0/29".parse()?), 1).await?;
     world.hub.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).await?;
-    let declared = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
-        "metadata": {"name": "member1", "annotations": {"atoll.dev/endpoint-cidrs": "127.0.0.0/24"}}});
-    world.hub.apply(declared).await?;
+    world.hub.annotate(&cluster("member1"), "atoll.dev/endpoint-cidrs", "127.0.0.0/24").await?;
     let (port, backend) = (free_port()?, server("paris").await?);
     world.members[0].apply(service("web", port)).await?;
     world.members[0].apply(slice("web", &["127.0.0.1"], backend.port())).await?;

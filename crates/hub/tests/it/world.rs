@@ -100,6 +100,14 @@ impl Cluster {
         Ok(serde_json::to_value(applied)?)
     }
 
+    /// Sets an annotation of an object that is there.
+    pub(crate) async fn annotate(&self, what: &Value, key: &str, text: &str) -> Outcome {
+        let name = what["metadata"]["name"].as_str().context("no name")?;
+        let patch = json!({"metadata": {"annotations": {key: text}}});
+        self.api(what).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
     pub(crate) async fn create(&self, object: Value) -> anyhow::Result<Value> {
         let body = serde_json::from_value(object.clone())?;
         let made = self.api(&object).create(&PostParams::default(), &body).await?;
