@@ -168,6 +168,11 @@ impl Engine {
         self.last.get(key)?.plan.as_ref()
     }
 
+    /// Whether a service waits for a plan.
+    pub fn is_dirty(&self, key: &ServiceKey) -> bool {
+        self.dirty.contains(key)
+    }
+
     /// The services that wait for a plan.
     pub fn dirty(&self) -> impl Iterator<Item = &ServiceKey> {
         self.dirty.iter()

@@ -59,6 +59,8 @@ struct Lead {
     desk: balancing::Desk,
     /// Where the controller of load balancers hears of services; none if they are somebody else's.
     balancers: Option<UnboundedSender<lb::controller::Event>>,
+    /// Services whose balancers have to be looked at.
+    balancing_news: BTreeSet<ServiceKey>,
     policies: Policies,
     crossing_writes: UnboundedSender<crossing::Command>,
     /// `MultiClusterServices` that have to be looked at, whatever the engine says.
@@ -92,6 +94,9 @@ pub(crate) async fn lead(
         .cloned()
         .collect();
     let mut brain = Brain::new(options.settings, memory, options.lease_time, Instant::now() + options.settle);
+    for id in recorded.keys() {
+        brain.joined(id); // also one that can't be reached now: what others hold of it stays
+    }
     let mut tasks = JoinSet::new();
     let (updates, to_write) = unbounded_channel();
     let (ended, mut written) = unbounded_channel();
@@ -149,6 +154,7 @@ pub(crate) async fn lead(
         board,
         desk,
         balancers,
+        balancing_news: BTreeSet::new(),
         policies,
         crossing_writes,
         crossing_news: BTreeSet::new(),
@@ -281,7 +287,7 @@ impl Lead {
         let (balancer, (wish, commands)) = match seen {
             crossing::Seen::There(object) => {
                 let key = ServiceKey::parse(&object.namespace().unwrap_or_default(), &object.name_any()).ok();
-                let balanced = key.and_then(|key| self.brain.plan_of(&key)?.balanced.clone());
+                let balanced = key.filter(|_| self.roster.listed()).and_then(|key| self.brain.balanced(&key));
                 (self.desk.seen(&object, balanced.as_deref()), self.board.seen(&object, &permanent_id()))
             }
             crossing::Seen::Gone(namespace, name) => {
@@ -314,12 +320,15 @@ impl Lead {
     /// Tells the controller of load balancers what the last plans mean for it.
     fn balance(&mut self) {
         let planned = self.brain.handed_out();
-        for key in &planned {
-            let balanced = self.brain.plan_of(key).and_then(|plan| plan.balanced.clone());
-            let event = self.desk.look_at(key, balanced.as_deref());
+        self.mirror_news.extend(planned.iter().cloned());
+        self.balancing_news.extend(planned);
+        if !self.roster.listed() {
+            return; // a member that is not known yet is not gone
+        }
+        for key in std::mem::take(&mut self.balancing_news) {
+            let event = self.desk.look_at(&key, self.brain.balanced(&key).as_deref());
             self.tell_balancers(event);
         }
-        self.mirror_news.extend(planned);
     }
 
     fn tell_balancers(&self, event: Option<lb::controller::Event>) {

@@ -44,7 +44,7 @@ pub mod balancing {
     pub const ALGORITHM: &str = "atoll.dev/lb-algorithm";
     /// With the value `true` backends are told who the client is, by the PROXY protocol. Of the built-in balancer.
     pub const PROXY_PROTOCOL: &str = "atoll.dev/lb-proxy-protocol";
-    /// On a ConfigMap of the built-in balancer: the uid of the `MultiClusterService` that it is for. Our own code reads it.
+    /// On a `ConfigMap` of the built-in balancer: the uid of the `MultiClusterService` that it is for. Our own code reads it.
     pub const OWNER: &str = "atoll.dev/lb-owner";
 }
 

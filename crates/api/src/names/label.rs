@@ -19,7 +19,7 @@ pub const HUB: &str = "atoll.dev/hub";
 /// On every copy of a hub's template in a member: the hub's uid. Our own code reads it before it changes or deletes a copy.
 pub const PROPAGATED: &str = "atoll.dev/propagated-by";
 
-/// On a ConfigMap in the hub's namespace: what the built-in balancer should do for one service. Balancers watch them.
+/// On a `ConfigMap` in the hub's namespace: what the built-in balancer should do for one service. Balancers watch them.
 pub const BALANCER: &str = "atoll.dev/balancer";
 /// The value of [`BALANCER`].
 pub const BALANCER_BUILTIN: &str = "builtin";

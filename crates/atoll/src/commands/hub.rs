@@ -74,7 +74,7 @@ pub(crate) struct Hub {
     log_format: Format,
 }
 
-/// Who makes load balancers for MultiClusterServices of type LoadBalancer, and how.
+/// Who makes load balancers for `MultiClusterServices` of type `LoadBalancer`, and how.
 #[derive(Args, Debug)]
 struct LoadBalancers {
     /// Who makes load balancers: `builtin`, `none` (they are another controller's), or grpc://HOST:PORT.

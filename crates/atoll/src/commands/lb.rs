@@ -46,7 +46,7 @@ pub(crate) struct Lb {
     /// Only check the file.
     #[arg(long, conflicts_with = "hub")]
     check: bool,
-    /// The kubeconfig of the hub's API, which says what to carry: MultiClusterServices of type LoadBalancer.
+    /// The kubeconfig of the hub's API, which says what to carry: `MultiClusterServices` of type `LoadBalancer`.
     #[arg(long, value_name = "KUBECONFIG", conflicts_with = "config")]
     hub: Option<PathBuf>,
     /// The context in it [default: its current one].

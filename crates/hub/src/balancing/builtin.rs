@@ -1,4 +1,4 @@
-//! The built-in provider: addresses of the pool, and one ConfigMap per service that says what a balancer should do. The ConfigMap is the
+//! The built-in provider: addresses of the pool, and one `ConfigMap` per service that says what a balancer should do. The `ConfigMap` is the
 //! record of what was given: a restarted hub, or another leader, reads it back.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ use crate::connect::{code, why};
 use crate::join::known;
 use crate::networks::Ranges;
 
-/// The key of the text in a ConfigMap.
+/// The key of the text in a `ConfigMap`.
 pub(super) const TEXT: &str = "lb.json";
 /// Its annotation with the addresses.
 const GIVEN: &str = ADDRESSES;
@@ -37,7 +37,7 @@ pub(super) struct BuiltIn {
     giving: Mutex<()>,
 }
 
-/// The ConfigMaps of all services.
+/// The `ConfigMaps` of all services.
 pub(super) fn ours() -> String {
     format!("{}={}", label::BALANCER, label::BALANCER_BUILTIN)
 }
