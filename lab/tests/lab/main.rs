@@ -12,7 +12,6 @@ mod exports;
 mod harness;
 mod hot_path;
 mod joining;
-mod lb;
 mod lifecycle;
 mod mcs;
 mod mcs_native;
@@ -40,7 +39,6 @@ fn main() -> std::process::ExitCode {
     joining::tests(&mut suite);
     policies::tests(&mut suite);
     mcs_native::tests(&mut suite);
-    lb::tests(&mut suite);
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
     answers::tests(&mut suite);
