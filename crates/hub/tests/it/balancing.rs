@@ -204,9 +204,12 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     // It does not wait for its next try when its owner does something about it.
     world.hub.apply(mcs("third", &json!({"atoll.dev/lb-addresses": "192.0.2.2"}))).await?;
     says(&world, &third, "TCP 80 of 192.0.2.2 is taken by shop/second").await?;
-    for object in [&none, &outside, &third] {
+    for object in [&none, &outside, &second, &third] {
         world.hub.delete(object).await?;
-        world.hub.becomes(object, "what never had an address goes at once", Value::is_null).await?;
+        world
+            .hub
+            .becomes(object, "it goes at once, whether or not it has an address", Value::is_null)
+            .await?;
     }
 
     world.halt().await?;
@@ -255,16 +258,15 @@ fn free_port() -> anyhow::Result<u16> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_balancer_carries_what_the_hub_published_also_when_the_hub_is_gone() -> Outcome {
-    let mut world = World::balanced_by(Balancing::BuiltIn("127.77.0.0/29".parse()?), 1).await?;
-    world.hub.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).await?;
-    world.hub.annotate(&cluster("member1"), "atoll.dev/endpoint-cidrs", "127.0.0.0/24").await?;
+    let mut world = World::start(0).await?;
     let (port, backend) = (free_port()?, server("paris").await?);
-    world.members[0].apply(service("web", port)).await?;
-    world.members[0].apply(slice("web", &["127.0.0.1"], backend.port())).await?;
-    let object = mcs("web", &json!({}));
+    let vip: SocketAddr = format!("127.77.0.1:{port}").parse()?;
+    let text =
+        json!({"listeners": [{"name": "shop/web", "address": vip, "backends": [{"address": backend}]}]});
+    let mut object = published("web");
+    object["metadata"]["labels"] = json!({"atoll.dev/balancer": "builtin"});
+    object["data"] = json!({"lb.json": text.to_string()});
     world.hub.apply(object.clone()).await?;
-    let vip: SocketAddr =
-        format!("{}:{port}", ingress(&is_balanced(&world.hub, &object).await?)[0]).parse()?;
 
     let folder = tempfile::tempdir()?;
     let carrying = Carrying {
@@ -303,11 +305,9 @@ async fn a_balancer_carries_what_the_hub_published_also_when_the_hub_is_gone() -
     let _ = second.await;
 
     // The hub is back, and the service is deleted: nobody listens there any more.
-    world.run();
     let third = run(world.hub.client.clone());
     answers("the hub is back").await?;
     world.hub.delete(&object).await?;
-    world.hub.becomes(&object, "it is gone", Value::is_null).await?;
     let give_up = tokio::time::Instant::now() + PATIENCE;
     while TcpStream::connect(vip).await.is_ok() {
         ensure!(tokio::time::Instant::now() < give_up, "its address is still listened on");
@@ -315,7 +315,7 @@ async fn a_balancer_carries_what_the_hub_published_also_when_the_hub_is_gone() -
     }
     ensure!(std::fs::read_to_string(folder.path().join("lb.json"))?.contains("\"listeners\":[]"));
     third.abort();
-    world.halt().await
+    Ok(())
 }
 
 /// What goes wrong in a call.
