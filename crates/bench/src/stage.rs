@@ -153,7 +153,9 @@ impl Stage {
             let said = known.iter().filter(|import| import.status.is_some()).count();
             if (held, known.len(), said) != (count, count, count) {
                 let known = known.len();
-                return Ok(Some(format!("{name}: {held} slices, {known} imports, {said} statuses of {count}")));
+                return Ok(Some(format!(
+                    "{name}: {held} slices, {known} imports, {said} statuses of {count}"
+                )));
             }
         }
         let exports: Api<ServiceExport> = Api::namespaced(self.source.clone(), namespace);
