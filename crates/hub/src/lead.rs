@@ -89,6 +89,8 @@ pub(crate) async fn lead(
         .cloned()
         .collect();
     let mut brain = Brain::new(options.settings, memory, options.lease_time, Instant::now() + options.settle);
+    // Who does not answer now may have given slices to others: without it they would be taken for nobody's.
+    recorded.keys().for_each(|id| brain.joined(id));
     let mut tasks = JoinSet::new();
     let (updates, to_write) = unbounded_channel();
     let (ended, mut written) = unbounded_channel();

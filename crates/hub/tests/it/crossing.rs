@@ -275,6 +275,30 @@ async fn a_provider_that_is_cut_off_is_kept_and_shown_as_stale_or_withdrawn_as_a
     world.halt().await
 }
 
+/// It has never heard the provider, and no ServiceExport is remembered of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_that_starts_while_a_provider_is_away_keeps_what_it_gave() -> Outcome {
+    let mut world = two().await?;
+    let object = mcs("serve", between(&["member1"], &["member2"]));
+    world.hub.apply(object.clone()).await?;
+    world.members[1].reaches("serve", &["10.1.0.1"]).await?;
+    is_fine(&world.hub, &object).await?;
+    let dispatched = slice("serve", "member1-serve-1", "");
+    let before = world.members[1].get(&dispatched).await?;
+    world.halt().await?;
+    world.members[0].cut();
+    world.run();
+    world
+        .hub
+        .becomes(&object, "the new hub shows it as stale", |found| {
+            found["status"]["clusters"][0]["staleSince"].is_string()
+        })
+        .await?;
+    let after = world.members[1].get(&dispatched).await?;
+    ensure!(!after.is_null() && after["metadata"]["uid"] == before["metadata"]["uid"], "{after:#}");
+    world.halt().await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_that_clash_or_are_too_long_exports_and_ports() -> Outcome {
     let mut world = two().await?;
