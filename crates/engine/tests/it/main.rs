@@ -8,6 +8,8 @@ mod conflict;
 mod cost;
 mod crossing;
 mod crossing_properties;
+mod explicit;
+mod explicit_properties;
 mod imports;
 mod liveness;
 mod memory;
