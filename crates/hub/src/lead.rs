@@ -19,9 +19,10 @@ use crate::clusterset;
 use crate::crossing::board::Wish;
 use crate::crossing::{self, Board};
 use crate::http::{Pages, Stage};
+use crate::imports;
 use crate::mirror::{self, Mirror};
 use crate::options::Options;
-use crate::policies::{self, Copied, Policies};
+use crate::policies::{self, Policies};
 use crate::roster::{self, Roster};
 use crate::run::HubError;
 use crate::{store, watch};
@@ -110,7 +111,7 @@ pub(crate) async fn lead(
             Some(Wish::Gone(_)) | None => {}
         }
     }
-    let (policies, mut copied) = policies::spawn(
+    let (policies, mut policy_news) = policies::spawn(
         client.clone(),
         watches.clone(),
         namespace,
@@ -120,6 +121,7 @@ pub(crate) async fn lead(
         &mut tasks,
     );
     brain.set_intents(intents, ending);
+    brain.set_imports(imports::list(client).await?);
     let (mut crossings, crossing_writes) =
         crossing::spawn(client.clone(), watches.clone(), permit.clone(), Arc::clone(&hub), &mut tasks);
     let mut mirror = Mirror::default();
@@ -166,7 +168,7 @@ pub(crate) async fn lead(
             () = until(due), if due.is_some() => lead.due(),
             () = std::future::ready(()), if more => {}
             Some(seen) = crossings.recv() => lead.crossing(seen),
-            Some((key, copied)) = copied.recv() => lead.copied(key, copied),
+            Some(news) = policy_news.recv() => lead.policies_say(news),
             Some(change) = exports.recv() => lead.exported(change),
             _ = showing.tick() => lead.show_crossings(),
             _ = housekeeping.tick() => lead.housekeeping(),
@@ -295,9 +297,14 @@ impl Lead {
         }
     }
 
-    fn copied(&mut self, key: ServiceKey, copied: Copied) {
-        if self.board.copied(&key, copied) {
-            self.crossing_news.insert(key);
+    fn policies_say(&mut self, news: policies::News) {
+        match news {
+            policies::News::Copied(key, copied) => {
+                if self.board.copied(&key, copied) {
+                    self.crossing_news.insert(key);
+                }
+            }
+            policies::News::Imports(news) => self.brain.imports(news),
         }
     }
 
@@ -328,7 +335,13 @@ impl Lead {
 
     /// Brings the copies of slices that were exported through the hub up to date: after the members.
     fn show_mirror(&mut self) {
-        self.mirror_news.append(&mut self.brain.handed_out());
+        let mut handed_out = self.brain.handed_out();
+        for key in &handed_out {
+            if let Some(absent) = self.brain.absent(key) {
+                self.policies.absent(key.clone(), absent);
+            }
+        }
+        self.mirror_news.append(&mut handed_out);
         if !self.exports_known || !self.roster.listed() {
             return; // one that is not known yet is not gone
         }

@@ -26,6 +26,7 @@ mod election;
 mod health;
 mod http;
 mod identify;
+mod imports;
 pub mod join;
 mod latest;
 mod lead;

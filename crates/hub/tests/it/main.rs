@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
 mod crossing;
+mod imports;
 mod world;

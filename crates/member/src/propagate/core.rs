@@ -399,6 +399,11 @@ impl Core {
                             entry.doubt = true;
                             self.queue.later(key.clone(), Some(SLOW), now);
                         }
+                        CopyState::Applied { status, .. } if order == Order::Observe => {
+                            entry.doubt = true;
+                            let pause = if is_settled(key, status) { SLOW } else { LOOK_AGAIN };
+                            self.queue.later(key.clone(), Some(pause), now);
+                        }
                         CopyState::NotApplied(_) | CopyState::Applied { .. } | CopyState::Gone => {}
                     }
                 }
@@ -485,6 +490,13 @@ fn hold(entry: &Entry, object: &Arc<Value>, conflict: ConflictResolution) -> Ste
         },
         (None, None) => Step::Send(Request::Create(Arc::clone(object))),
     }
+}
+
+/// Whether what others make has become what it should: an import is of use when it says so.
+fn is_settled(key: &ObjectKey, status: &Value) -> bool {
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    !key.kind.is("multicluster.x-k8s.io", "ServiceImport")
+        || conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
 fn applied(live: &Live) -> Step {
