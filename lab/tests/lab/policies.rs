@@ -1,5 +1,7 @@
 //! Propagation policies, with kubectl on a hub that has an API of its own.
 
+mod members;
+
 use crate::harness::{Outcome, Suite};
 use anyhow::{Context, ensure};
 use lab::clusterset::{Atoll, beside};
@@ -18,6 +20,7 @@ const SOON: Duration = Duration::from_secs(60);
 pub(crate) fn tests(suite: &mut Suite) {
     suite.test_alone("policies_place_divide_move_repair_and_take_away", policies);
     suite.test_alone("a_service_is_exported_and_imported_through_the_hub_by_policies", walkthrough);
+    suite.test_alone("members_are_looked_into_tainted_labelled_and_promoted_from", members::members);
 }
 
 /// A lab with a hub of its own API.

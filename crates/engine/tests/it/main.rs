@@ -14,6 +14,7 @@ mod imports;
 mod liveness;
 mod memory;
 mod placement;
+mod placement_autoscale;
 mod placement_parts;
 mod placement_properties;
 mod properties;
