@@ -192,7 +192,7 @@ impl Engine {
         let (plan, memory) = services::plan(&self.world, key, &mut last.cache, now);
         let touched = last.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));
         let plan = match (&touched, last.plan.take()) {
-            (Touched::Nothing, Some(before)) => before,
+            (Touched::Nothing, Some(before)) if before.balanced == plan.balanced => before,
             (Touched::Nothing | Touched::Slices(_) | Touched::Everything, _) => Arc::new(plan),
         };
         let update = self.remember(key, memory);
@@ -212,6 +212,11 @@ impl Engine {
     /// The last plan of a service.
     pub fn last_plan(&self, key: &ServiceKey) -> Option<&Arc<Plan>> {
         self.last.get(key)?.plan.as_ref()
+    }
+
+    /// Whether a service waits for a plan.
+    pub fn is_dirty(&self, key: &ServiceKey) -> bool {
+        self.dirty.contains(key)
     }
 
     /// The services that wait for a plan.

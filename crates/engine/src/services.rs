@@ -8,9 +8,11 @@
 //! | [`importer`] | what each cluster gets: families cut, [`withdraw`], locality |
 //! | [`status`] | what each export is told |
 //! | [`crossing`] | what a `MultiClusterService` asks for: its providers' slices in its consumers |
+//! | [`balancing`] | what a `MultiClusterService`'s balancer leads to |
 //!
 //! [`supply`] is what importers and consumers have in common: what is held from one source, and why.
 
+pub mod balancing;
 pub mod crossing;
 pub mod exported;
 pub mod families;
@@ -31,6 +33,7 @@ use std::sync::Arc;
 
 use litemap::LiteMap;
 
+use self::crossing::Crossed;
 use self::merge::Merged;
 use self::naming::Derived;
 use self::recall::{Recalled, Verdicts};
@@ -113,7 +116,8 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
         let (dispatch, follow) = crossed.of(id);
         clusters.insert(id.clone(), ClusterPlan { import, export, dispatch, follow });
     }
-    (Plan { service: key.clone(), crossing: crossed.crossing, clusters }, recalled.memory)
+    let Crossed { crossing, balanced, .. } = crossed;
+    (Plan { service: key.clone(), crossing, balanced, clusters }, recalled.memory)
 }
 
 /// Merges the exports, or finds that they are what they were.

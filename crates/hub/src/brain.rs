@@ -20,7 +20,7 @@ use atoll_engine::intent::imports::{Asked, HubImports};
 use atoll_engine::memory::{Memory, MemoryUpdate};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::network::Networks;
-use atoll_engine::plan::{DispatchPlan, ImportPlan, Plan, Touched, WhyAbsent};
+use atoll_engine::plan::{Balanced, DispatchPlan, ImportPlan, Plan, Touched, WhyAbsent};
 use atoll_engine::reason::{ImportReady, text};
 use atoll_engine::time::Time;
 use atoll_engine::world::{Change, Cluster};
@@ -239,6 +239,11 @@ impl Brain {
     /// The last plan of a service, once it could be made of what members have said.
     pub(crate) fn plan_of(&self, key: &ServiceKey) -> Option<&Plan> {
         self.engine.last_plan(key).filter(|_| self.settle.is_none()).map(|plan| &**plan)
+    }
+
+    /// What the balancer of a service leads to, as far as that is known: nothing while something newer waits to be planned.
+    pub(crate) fn balanced(&self, key: &ServiceKey) -> Option<Arc<Balanced>> {
+        self.plan_of(key).filter(|_| !self.engine.is_dirty(key))?.balanced.clone()
     }
 
     /// How it is with such a service.

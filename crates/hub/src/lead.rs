@@ -10,12 +10,11 @@ use atoll_engine::memory::MemoryUpdate;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
 use atoll_member::{Assignment, Permit, Problem, Report};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::brain::{Brain, Command, Now};
-use crate::clusterset;
 use crate::crossing::board::Wish;
 use crate::crossing::{self, Board};
 use crate::http::{Pages, Stage};
@@ -25,6 +24,7 @@ use crate::options::Options;
 use crate::policies::{self, Policies};
 use crate::roster::{self, Roster};
 use crate::run::HubError;
+use crate::{balancing, clusterset};
 use crate::{store, watch};
 use members::Members;
 
@@ -57,6 +57,11 @@ struct Lead {
     updates: UnboundedSender<MemoryUpdate>,
     reports: UnboundedReceiver<(ClusterId, Report)>,
     board: Board,
+    desk: balancing::Desk,
+    /// Where the controller of load balancers hears of services; none if they are somebody else's.
+    balancers: Option<UnboundedSender<lb::controller::Event>>,
+    /// Services whose balancers have to be looked at.
+    balancing_news: BTreeSet<ServiceKey>,
     policies: Policies,
     crossing_writes: UnboundedSender<crossing::Command>,
     /// `MultiClusterServices` that have to be looked at, whatever the engine says.
@@ -100,9 +105,14 @@ pub(crate) async fn lead(
     let (seen, mut membership) = unbounded_channel();
     tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
     let (reporter, reports) = unbounded_channel();
-    let mut board = Board::default();
+    let mut board = Board::new(options.balancing.is_somebodys());
+    let mut desk = balancing::Desk::new(&clusterset);
     let (mut intents, mut ending, mut asked) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+    let balancers = balancing::spawn(&options.balancing, client, namespace, &permit, &mut tasks);
     for object in crossing::list(client).await? {
+        if let (Some(events), Some(event)) = (&balancers, desk.seen(&object, None)) {
+            let _ = events.send(event);
+        }
         let (wish, commands) = board.seen(&object, &permanent_id());
         asked.extend(commands);
         match wish {
@@ -143,6 +153,9 @@ pub(crate) async fn lead(
         updates,
         reports,
         board,
+        desk,
+        balancers,
+        balancing_news: BTreeSet::new(),
         policies,
         crossing_writes,
         crossing_news: BTreeSet::new(),
@@ -174,6 +187,7 @@ pub(crate) async fn lead(
             _ = housekeeping.tick() => lead.housekeeping(),
         }
         more = lead.plan();
+        lead.balance();
     }
     pages.enter(Stage::Stopping);
     lead.members.stop_all().await;
@@ -271,10 +285,17 @@ impl Lead {
 
     /// A `MultiClusterService` has changed.
     fn crossing(&mut self, seen: crossing::Seen) {
-        let (wish, commands) = match seen {
-            crossing::Seen::There(object) => self.board.seen(&object, &permanent_id()),
-            crossing::Seen::Gone(namespace, name) => (self.board.gone(&namespace, &name), Vec::new()),
+        let (balancer, (wish, commands)) = match seen {
+            crossing::Seen::There(object) => {
+                let key = ServiceKey::parse(&object.namespace().unwrap_or_default(), &object.name_any()).ok();
+                let balanced = key.filter(|_| self.roster.listed()).and_then(|key| self.brain.balanced(&key));
+                (self.desk.seen(&object, balanced.as_deref()), self.board.seen(&object, &permanent_id()))
+            }
+            crossing::Seen::Gone(namespace, name) => {
+                (self.desk.gone(&namespace, &name), (self.board.gone(&namespace, &name), Vec::new()))
+            }
         };
+        self.tell_balancers(balancer);
         for command in commands {
             let _ = self.crossing_writes.send(command);
         }
@@ -294,6 +315,26 @@ impl Lead {
                 self.brain.intend_no_more(&key);
             }
             None => {}
+        }
+    }
+
+    /// Tells the controller of load balancers what the last plans mean for it.
+    fn balance(&mut self) {
+        let planned = self.brain.handed_out();
+        self.mirror_news.extend(planned.iter().cloned());
+        self.balancing_news.extend(planned);
+        if !self.roster.listed() {
+            return; // a member that is not known yet is not gone
+        }
+        for key in std::mem::take(&mut self.balancing_news) {
+            let event = self.desk.look_at(&key, self.brain.balanced(&key).as_deref());
+            self.tell_balancers(event);
+        }
+    }
+
+    fn tell_balancers(&self, event: Option<lb::controller::Event>) {
+        if let (Some(events), Some(event)) = (&self.balancers, event) {
+            let _ = events.send(event);
         }
     }
 
@@ -335,13 +376,11 @@ impl Lead {
 
     /// Brings the copies of slices that were exported through the hub up to date: after the members.
     fn show_mirror(&mut self) {
-        let mut handed_out = self.brain.handed_out();
-        for key in &handed_out {
+        for key in &self.mirror_news {
             if let Some(absent) = self.brain.absent(key) {
                 self.policies.absent(key.clone(), absent);
             }
         }
-        self.mirror_news.append(&mut handed_out);
         if !self.exports_known || !self.roster.listed() {
             return; // one that is not known yet is not gone
         }

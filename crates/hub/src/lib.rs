@@ -16,6 +16,7 @@
 //! [`join`] and [`unjoin`] are the library's side of the commands of the same names; [`reach`] is that of `-C`.
 
 mod annotations;
+pub mod balancing;
 mod brain;
 mod clean;
 mod clusterset;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
 mod backup;
+mod balanced;
 mod lb;
 mod members;
 mod objects;

@@ -4,6 +4,7 @@
 #[path = "../../src/fixture.rs"]
 mod fixture;
 
+mod balancing;
 mod conflict;
 mod cost;
 mod crossing;
