@@ -75,6 +75,7 @@ fn help_has_examples_for_every_command() {
         "delete",
         "bench",
         "bench api",
+        "bench policies",
         "bench propagation",
         "dns",
         "dns setup",
@@ -180,6 +181,9 @@ error: cannot read the kubeconfig `/nonexistent`
     let (code, _, talk) = atoll(&["bench", "propagation", "--from", "a", "--to", "b", "--only", "restart"]);
     assert_eq!(code, Some(2));
     assert!(talk.starts_with("error: restarts cannot be measured from outside\n  hint: "), "{talk}");
+    let (code, _, talk) = atoll(&["bench", "propagation", "--from", "a", "--to", "b", "--path", "mcs"]);
+    assert_eq!(code, Some(2));
+    assert!(talk.contains("--hub <FILE>"), "{talk}");
     let (code, _, talk) = atoll(&["bench", "api", "--kubeconfig", "a", "--pid", "1", "--pid", "2"]);
     assert_eq!(code, Some(2));
     assert!(
