@@ -5,7 +5,9 @@ mod bench;
 mod conformance;
 mod dns;
 mod facts;
+mod measured;
 mod output;
+mod policies;
 mod propagation;
 mod up;
 

@@ -4,6 +4,8 @@
 //! [`crate::services::crossing`]), who consumes, which Service of a consumer the endpoints are attached to, and how the slices there
 //! are called. Facts, rendering, liveness, locality and naming are the same code for both.
 
+pub mod imports;
+
 use std::collections::BTreeSet;
 
 use crate::facts::{Liveness, Locality};

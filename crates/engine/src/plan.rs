@@ -130,6 +130,8 @@ pub enum WhyAbsent {
     NotExported,
     /// The namespace does not exist there.
     NoNamespace,
+    /// Its namespace is imported only where a ServiceImport of the hub goes, and none goes there.
+    NotAsked,
 }
 
 /// Why a cluster is left alone.
@@ -141,6 +143,8 @@ pub enum WhyUntouched {
     NamespaceTerminating,
     /// Nothing is known of the service, and a cluster that has not been heard from may know more.
     NothingKnown,
+    /// The hub has a ServiceImport for it, and where that goes is not known yet.
+    PlacementUnknown,
 }
 
 /// The slices that an importer should hold from one source.

@@ -18,9 +18,10 @@ use crate::brain::{Brain, Command, Now};
 use crate::crossing::board::Wish;
 use crate::crossing::{self, Board};
 use crate::http::{Pages, Stage};
+use crate::imports;
 use crate::mirror::{self, Mirror};
 use crate::options::Options;
-use crate::policies::{self, Copied, Policies};
+use crate::policies::{self, Policies};
 use crate::roster::{self, Roster};
 use crate::run::HubError;
 use crate::{balancing, clusterset};
@@ -94,9 +95,8 @@ pub(crate) async fn lead(
         .cloned()
         .collect();
     let mut brain = Brain::new(options.settings, memory, options.lease_time, Instant::now() + options.settle);
-    for id in recorded.keys() {
-        brain.joined(id); // also one that can't be reached now: what others hold of it stays
-    }
+    // Who does not answer now may have given slices to others: without it they would be taken for nobody's.
+    recorded.keys().for_each(|id| brain.joined(id));
     let mut tasks = JoinSet::new();
     let (updates, to_write) = unbounded_channel();
     let (ended, mut written) = unbounded_channel();
@@ -121,7 +121,7 @@ pub(crate) async fn lead(
             Some(Wish::Gone(_)) | None => {}
         }
     }
-    let (policies, mut copied) = policies::spawn(
+    let (policies, mut policy_news) = policies::spawn(
         client.clone(),
         watches.clone(),
         namespace,
@@ -131,6 +131,7 @@ pub(crate) async fn lead(
         &mut tasks,
     );
     brain.set_intents(intents, ending);
+    brain.set_imports(imports::list(client).await?);
     let (mut crossings, crossing_writes) =
         crossing::spawn(client.clone(), watches.clone(), permit.clone(), Arc::clone(&hub), &mut tasks);
     let mut mirror = Mirror::default();
@@ -180,7 +181,7 @@ pub(crate) async fn lead(
             () = until(due), if due.is_some() => lead.due(),
             () = std::future::ready(()), if more => {}
             Some(seen) = crossings.recv() => lead.crossing(seen),
-            Some((key, copied)) = copied.recv() => lead.copied(key, copied),
+            Some(news) = policy_news.recv() => lead.policies_say(news),
             Some(change) = exports.recv() => lead.exported(change),
             _ = showing.tick() => lead.show_crossings(),
             _ = housekeeping.tick() => lead.housekeeping(),
@@ -337,9 +338,14 @@ impl Lead {
         }
     }
 
-    fn copied(&mut self, key: ServiceKey, copied: Copied) {
-        if self.board.copied(&key, copied) {
-            self.crossing_news.insert(key);
+    fn policies_say(&mut self, news: policies::News) {
+        match news {
+            policies::News::Copied(key, copied) => {
+                if self.board.copied(&key, copied) {
+                    self.crossing_news.insert(key);
+                }
+            }
+            policies::News::Imports(news) => self.brain.imports(news),
         }
     }
 
@@ -370,6 +376,11 @@ impl Lead {
 
     /// Brings the copies of slices that were exported through the hub up to date: after the members.
     fn show_mirror(&mut self) {
+        for key in &self.mirror_news {
+            if let Some(absent) = self.brain.absent(key) {
+                self.policies.absent(key.clone(), absent);
+            }
+        }
         if !self.exports_known || !self.roster.listed() {
             return; // one that is not known yet is not gone
         }

@@ -4,6 +4,7 @@
 //! Where real clusters can't run it says SKIPPED and why; with `CI=true` that is a failure.
 
 mod answers;
+mod benchmarks;
 mod components;
 mod cuts;
 mod dns;
@@ -41,6 +42,7 @@ fn main() -> std::process::ExitCode {
     mcs_native::tests(&mut suite);
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
+    benchmarks::tests(&mut suite);
     answers::tests(&mut suite);
     suite.run()
 }

@@ -12,6 +12,8 @@ mod members;
 mod report;
 pub(crate) mod state;
 
+pub(crate) use clusters::HUB;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -4,4 +4,5 @@
 
 mod balancing;
 mod crossing;
+mod imports;
 mod world;
