@@ -4,6 +4,7 @@
 //! Where real clusters can't run it says SKIPPED and why; with `CI=true` that is a failure.
 
 mod answers;
+mod bench_lb;
 mod components;
 mod cuts;
 mod dns;
@@ -42,5 +43,6 @@ fn main() -> std::process::ExitCode {
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
     answers::tests(&mut suite);
+    bench_lb::tests(&mut suite);
     suite.run()
 }
