@@ -108,7 +108,12 @@ impl Lb {
             for case in &cases {
                 for stage in &stages {
                     ensure!(!stopped.load(Relaxed), "interrupted");
-                    lab::say(&format!("{}, {}, round {round} of {}", case.name(), stage.subject, self.rounds));
+                    lab::say(&format!(
+                        "{}, {}, round {round} of {}",
+                        case.name(),
+                        stage.subject,
+                        self.rounds
+                    ));
                     let measured = stage.measure(*case, self.clients, self.rate, self.seconds)?;
                     let known = rows.iter().position(|row| row.subject == stage.subject && row.case == *case);
                     let place = known.unwrap_or_else(|| {

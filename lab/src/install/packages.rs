@@ -74,10 +74,7 @@ impl Drop for NoServices {
     }
 }
 
-fn missing(
-    needed: &[(&'static str, &'static str)],
-    exists: impl Fn(&str) -> bool,
-) -> Vec<&'static str> {
+fn missing(needed: &[(&'static str, &'static str)], exists: impl Fn(&str) -> bool) -> Vec<&'static str> {
     needed.iter().filter(|(file, _)| !exists(file)).map(|(_, package)| *package).collect()
 }
 

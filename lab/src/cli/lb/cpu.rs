@@ -20,7 +20,8 @@ pub(super) fn of_machine() -> f64 {
 fn busy(stat: &str, ticks_per_second: u64) -> Option<f64> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line.split_whitespace().filter_map(|field| field.parse().ok()).collect();
-    let ticks: u64 = [0, 1, 2, 5, 6].iter().map(|field| fields.get(*field).copied().unwrap_or_default()).sum();
+    let ticks: u64 =
+        [0, 1, 2, 5, 6].iter().map(|field| fields.get(*field).copied().unwrap_or_default()).sum();
     Some(ticks as f64 / ticks_per_second as f64)
 }
 

@@ -109,13 +109,15 @@ impl Report {
     fn ratio(&self, one: Subject, other: Subject, case: Case, of: fn(&Round) -> f64) -> Option<f64> {
         let (one, other) = (self.row(one, case)?, self.row(other, case)?);
         let rounds = one.rounds.iter().zip(&other.rounds).map(|(one, other)| (of(one), of(other)));
-        let ratios: Vec<f64> = rounds.filter(|(_, other)| *other > 0.0).map(|(one, other)| one / other).collect();
+        let ratios: Vec<f64> =
+            rounds.filter(|(_, other)| *other > 0.0).map(|(one, other)| one / other).collect();
         percentile(&ratios, 50.0)
     }
 
     pub(in crate::cli) fn text(&self) -> String {
         let rounds = self.rows.first().map_or(0, |row| row.rounds.len());
-        let mut text = format!(
+        let mut text =
+            format!(
             "{} processors for client, balancer and backends together; load average {:.1} before, {:.1} after
 the middle of {rounds} rounds of {} s, {} clients; latency at {} per second\n\n",
             self.processors, self.load_average[0], self.load_average[1], self.seconds, self.clients, self.rate
@@ -135,7 +137,11 @@ the middle of {rounds} rounds of {} s, {} clients; latency at {} per second\n\n"
     }
 
     fn rates(&self, text: &mut String) {
-        line(text, "per second", &["connections", "requests", "GB, 1 stream", &format!("GB, {} streams", self.clients)]);
+        line(
+            text,
+            "per second",
+            &["connections", "requests", "GB, 1 stream", &format!("GB, {} streams", self.clients)],
+        );
         for subject in Subject::ALL {
             let value = |case, scale: f64, digits| {
                 show(self.value(subject, case, PER_SECOND).map(|value| value / scale), digits)
@@ -167,7 +173,10 @@ the middle of {rounds} rounds of {} s, {} clients; latency at {} per second\n\n"
             }
             line(text, subject, &cells);
         }
-        let _ = writeln!(text, "(of its process; in brackets of the whole machine, less what it takes without a balancer)");
+        let _ = writeln!(
+            text,
+            "(of its process; in brackets of the whole machine, less what it takes without a balancer)"
+        );
     }
 
     fn latencies(&self, text: &mut String) {

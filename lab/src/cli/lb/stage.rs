@@ -46,16 +46,18 @@ impl Stage {
     pub(super) fn open(subject: Subject, atoll: &Path, folder: &Path) -> anyhow::Result<Self> {
         let number = subject as u8;
         let name = |role: &str| format!("{PREFIX}{}-{number}-{role}", std::process::id());
-        let names =
-            Names { client: name("client"), balancer: name("balancer"), backend: name("backend") };
+        let names = Names { client: name("client"), balancer: name("balancer"), backend: name("backend") };
         let folder = folder.join(number.to_string());
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         // From here on, whatever is made is taken away again.
         let mut stage = Self { subject, names, folder, running: Vec::new() };
         stage.lay_cables()?;
         let lab = std::env::current_exe().context("where is this program?")?.display().to_string();
-        let backend =
-            stage.command(&stage.names.backend, &[&lab, "lb-backend", &format!("0.0.0.0:{PORT}")], "backend")?;
+        let backend = stage.command(
+            &stage.names.backend,
+            &[&lab, "lb-backend", &format!("0.0.0.0:{PORT}")],
+            "backend",
+        )?;
         stage.start(backend)?;
         if let Some((name, text)) = subject.configuration() {
             fs::write(stage.folder.join(name), text)?;
@@ -198,7 +200,8 @@ fn remove(name: &str) {
 
 fn ip(flags: &[&str], batch: &str) -> anyhow::Result<()> {
     let mut command = Command::new("ip");
-    let mut child = command.args(flags).args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child =
+        command.args(flags).args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     child.stdin.take().context("stdin was piped")?.write_all(batch.as_bytes())?;
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "`ip` refused {batch:?}: {}", String::from_utf8_lossy(&output.stderr));

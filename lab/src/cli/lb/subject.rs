@@ -40,14 +40,8 @@ impl fmt::Display for Subject {
 }
 
 impl Subject {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Direct,
-        Self::BareRule,
-        Self::AtollKernel,
-        Self::AtollUserSpace,
-        Self::HaProxy,
-        Self::Nginx,
-    ];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Direct, Self::BareRule, Self::AtollKernel, Self::AtollUserSpace, Self::HaProxy, Self::Nginx];
 
     /// The name and text of its configuration.
     pub(super) fn configuration(self) -> Option<(&'static str, &'static str)> {

@@ -17,11 +17,7 @@ const BREATHER: Duration = Duration::from_millis(10);
 /// Taken off a stream at once.
 const PIECE: usize = 1 << 20;
 
-pub(super) fn measure(
-    load: &Load,
-    span: Duration,
-    watch: impl Fn(&dyn Fn()) -> (f64, f64, f64),
-) -> Measured {
+pub(super) fn measure(load: &Load, span: Duration, watch: impl Fn(&dyn Fn()) -> (f64, f64, f64)) -> Measured {
     let threads = super::super::processors();
     let tallies: Vec<Arc<Tally>> = (0..threads).map(|_| Arc::default()).collect();
     let (case, clients) = (load.case, load.clients);

@@ -13,11 +13,7 @@ const THREADS: u32 = 4;
 /// Nothing takes this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn measure(
-    load: &Load,
-    span: Duration,
-    watch: impl Fn(&dyn Fn()) -> (f64, f64, f64),
-) -> Measured {
+pub(super) fn measure(load: &Load, span: Duration, watch: impl Fn(&dyn Fn()) -> (f64, f64, f64)) -> Measured {
     let tallies: Vec<Arc<Tally>> = (0..THREADS).map(|_| Arc::default()).collect();
     let (counts, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let samples: Arc<Mutex<Vec<f64>>> = Arc::default();
