@@ -46,7 +46,7 @@ enum What {
   lab bench api
   lab bench api --objects 1000 --rounds 2 --starts 2 -o json")]
     Api(Api),
-    /// Measure `atoll lb` beside HAProxy, nginx, a bare nftables rule and no balancer, in network namespaces. Needs root.
+    /// Measure `atoll lb` beside `HAProxy`, nginx, a bare nftables rule and no balancer, in network namespaces. Needs root.
     #[command(after_help = "Examples:
   lab bench lb
   lab bench lb --only connections,streams --rounds 1 --seconds 2 -o json")]

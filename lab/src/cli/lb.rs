@@ -1,4 +1,4 @@
-//! `lab bench lb`: `atoll lb` beside HAProxy, nginx, a bare rule of nftables and no balancer at all.
+//! `lab bench lb`: `atoll lb` beside `HAProxy`, nginx, a bare rule of nftables and no balancer at all.
 //!
 //! ```text
 //!   stage per subject:  client (load) ── balancer (subject) ── backends      three network namespaces in a row

@@ -17,7 +17,7 @@ async fn every_balancer_in_every_way() -> Outcome {
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let rows = report["rows"].as_array().context("rows")?;
-    ensure!(rows.len() == 36, "six subjects, six cases: {report:#}");
+    ensure!(rows.len() == 42, "seven subjects, six cases: {report:#}");
     for row in rows {
         let round = &row["rounds"][0];
         ensure!(round["failed"] == 0, "{row:#}");

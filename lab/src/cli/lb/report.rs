@@ -197,6 +197,7 @@ the middle of {rounds} rounds of {} s, {} clients; latency at {} per second\n\n"
         line(text, "\ntimes as much per second", &cases.map(Case::name));
         for (one, other) in [
             (Subject::AtollUserSpace, Subject::HaProxy),
+            (Subject::AtollUserSpace, Subject::HaProxySplicing),
             (Subject::AtollUserSpace, Subject::Nginx),
             (Subject::AtollKernel, Subject::BareRule),
         ] {
@@ -204,7 +205,7 @@ the middle of {rounds} rounds of {} s, {} clients; latency at {} per second\n\n"
             line(text, format!("{one} / {other}"), &cells);
         }
         line(text, "\ntimes as much CPU", &["connections", "requests", "GB"]);
-        for other in [Subject::HaProxy, Subject::Nginx] {
+        for other in [Subject::HaProxy, Subject::HaProxySplicing, Subject::Nginx] {
             let cells = [Case::Connections, Case::Requests, Case::Streams]
                 .map(|case| show(self.ratio(Subject::AtollUserSpace, other, case, PROCESS), 2));
             line(text, format!("{} / {other}", Subject::AtollUserSpace), &cells);

@@ -1,4 +1,4 @@
-//! Who is measured: six ways from the client to the same backends. The configurations are whole files beside this one.
+//! Who is measured: seven ways from the client to the same backends. The configurations are whole files beside this one.
 
 use serde::Serialize;
 use std::fmt;
@@ -22,7 +22,10 @@ pub(super) enum Subject {
     AtollKernel,
     /// `atoll lb`, carried by its process.
     AtollUserSpace,
+    /// Splicing when it thinks that it pays.
     HaProxy,
+    /// Splicing always: no one setting is its best for both short exchanges and streams.
+    HaProxySplicing,
     Nginx,
 }
 
@@ -34,14 +37,22 @@ impl fmt::Display for Subject {
             Self::AtollKernel => "atoll lb, kernel",
             Self::AtollUserSpace => "atoll lb, user space",
             Self::HaProxy => "HAProxy",
+            Self::HaProxySplicing => "HAProxy, splicing",
             Self::Nginx => "nginx stream",
         })
     }
 }
 
 impl Subject {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Direct, Self::BareRule, Self::AtollKernel, Self::AtollUserSpace, Self::HaProxy, Self::Nginx];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Direct,
+        Self::BareRule,
+        Self::AtollKernel,
+        Self::AtollUserSpace,
+        Self::HaProxy,
+        Self::HaProxySplicing,
+        Self::Nginx,
+    ];
 
     /// The name and text of its configuration.
     pub(super) fn configuration(self) -> Option<(&'static str, &'static str)> {
@@ -50,6 +61,7 @@ impl Subject {
             Self::BareRule => Some(("bare.nft", include_str!("configs/bare.nft"))),
             Self::AtollKernel | Self::AtollUserSpace => Some(("lb.yaml", include_str!("configs/lb.yaml"))),
             Self::HaProxy => Some(("haproxy.cfg", include_str!("configs/haproxy.cfg"))),
+            Self::HaProxySplicing => Some(("haproxy-splice.cfg", include_str!("configs/haproxy-splice.cfg"))),
             Self::Nginx => Some(("nginx.conf", include_str!("configs/nginx.conf"))),
         }
     }
@@ -63,7 +75,7 @@ impl Subject {
             Self::BareRule => &["nft", "-f", &file],
             Self::AtollKernel => &[&atoll, "lb", "--data-path", "kernel", "--config", &file],
             Self::AtollUserSpace => &[&atoll, "lb", "--data-path", "user-space", "--config", &file],
-            Self::HaProxy => &["haproxy", "-f", &file],
+            Self::HaProxy | Self::HaProxySplicing => &["haproxy", "-f", &file],
             Self::Nginx => &["nginx", "-p", &folder.display().to_string(), "-c", &file],
         };
         Some(words.iter().map(ToString::to_string).collect())
@@ -72,7 +84,7 @@ impl Subject {
     /// Whether bytes pass through the memory of a process of its own, whose processor time is its cost.
     pub(super) fn is_a_process(self) -> bool {
         match self {
-            Self::AtollUserSpace | Self::HaProxy | Self::Nginx => true,
+            Self::AtollUserSpace | Self::HaProxy | Self::HaProxySplicing | Self::Nginx => true,
             Self::Direct | Self::BareRule | Self::AtollKernel => false,
         }
     }
