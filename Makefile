@@ -1,6 +1,6 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help test lint explore lab-up lab-down bench bench-api bench-dns bench-lb bench-start conformance
+.PHONY: help test lint explore lab-up lab-down bench bench-policies bench-api bench-dns bench-lb bench-start conformance
 
 N ?= 3
 NAME ?= default
@@ -28,9 +28,13 @@ lab-down: ## Take the lab away, whatever state it is in (NAME=default)
 	@$(CARGO) build --quiet --workspace --bin lab
 	@target/debug/lab down --name $(NAME)
 
-bench: ## Measure how fast changes propagate, against a floor in the same run (BENCH="--quick -o json")
+bench: ## Measure how fast changes propagate, against a floor in the same run (BENCH="--quick -o json", "--path mcs")
 	@$(CARGO) build --quiet --workspace --release --bins
 	@target/release/lab bench propagation $(BENCH)
+
+bench-policies: ## Measure how fast templates in the hub become copies in members, against a floor (BENCH="--objects 100 -o json")
+	@$(CARGO) build --quiet --workspace --release --bins
+	@target/release/lab bench policies $(BENCH)
 
 bench-dns: ## Measure atoll dns beside CoreDNS's own option, by dnsperf (BENCH="--rounds 1 -o json")
 	@$(CARGO) build --quiet --workspace --release --bins

@@ -6,7 +6,9 @@ mod conformance;
 mod dns;
 mod facts;
 mod lb;
+mod measured;
 mod output;
+mod policies;
 mod propagation;
 mod up;
 

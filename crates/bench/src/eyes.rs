@@ -1,21 +1,26 @@
-//! Watches an importing cluster and tells, with the time, what of whom has arrived there.
+//! Watches clusters and tells, with the time, what of whom has arrived there.
 
 use std::collections::HashSet;
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use atoll_api::types::ServiceImport;
 use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Resource;
 use kube::api::Api;
 use kube::runtime::watcher::Event;
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::error::Error;
 use crate::floor::watch;
 use crate::objects::{self, COPY, ROLE};
-use crate::options::Who;
+use crate::options::{Path, Who};
 
 /// What can be seen of a service in an importer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,59 +29,80 @@ pub(crate) enum Sight {
     Slice(Who, String, Ipv4Addr),
     /// Its ServiceImport, with an address.
     Import(Who, String),
+    /// Its Service, by its own name.
+    Service(Who, String),
 }
 
-/// Eyes on one cluster.
-pub(crate) struct Eyes {
-    sights: mpsc::UnboundedReceiver<(Sight, Instant)>,
-    tasks: [AbortHandle; 2],
+/// Eyes on some kinds of some clusters; `S` is what can be seen.
+pub(crate) struct Eyes<S> {
+    sights: mpsc::UnboundedReceiver<(S, Instant)>,
+    tell: mpsc::UnboundedSender<(S, Instant)>,
+    listed: (mpsc::UnboundedSender<()>, mpsc::UnboundedReceiver<()>),
+    tasks: Vec<AbortHandle>,
 }
 
-impl Eyes {
-    /// Opens them, and returns when they see everything that is there.
-    pub(crate) async fn on(client: &kube::Client) -> Result<Self, Error> {
+impl Eyes<Sight> {
+    /// Opens them on an importer, and returns when they see everything that is there.
+    pub(crate) async fn on(client: &kube::Client, path: Path) -> Result<Self, Error> {
+        let mut eyes = Self::closed();
+        eyes.look_at(Api::<EndpointSlice>::all(client.clone()), |slice| {
+            let (who, service, first) = objects::held(slice)?;
+            Some(Sight::Slice(who, service.to_owned(), first?))
+        });
+        match path {
+            Path::Export => eyes.look_at(Api::<ServiceImport>::all(client.clone()), imported),
+            Path::Mcs => eyes.look_at(Api::<Service>::all(client.clone()), |service| {
+                let who = Who::of(service.metadata.namespace.as_deref()?)?;
+                Some(Sight::Service(who, service.metadata.name.clone()?))
+            }),
+        }
+        eyes.open().await
+    }
+}
+
+impl<S: Debug + Eq + Hash + Send + 'static> Eyes<S> {
+    /// Eyes that look at nothing yet.
+    pub(crate) fn closed() -> Self {
         let (tell, sights) = mpsc::unbounded_channel();
-        let (listed, mut both) = mpsc::channel(2);
-        let (tell_import, listed_import) = (tell.clone(), listed.clone());
-        let mut slices = Box::pin(watch(Api::<EndpointSlice>::all(client.clone())));
-        let of_slices = tokio::spawn(async move {
-            while let Some(event) = slices.next().await {
+        Self { sights, tell, listed: mpsc::unbounded_channel(), tasks: Vec::new() }
+    }
+
+    /// Looks at everything of a kind; `sight` says what is worth telling.
+    pub(crate) fn look_at<K>(&mut self, api: Api<K>, sight: impl Fn(&K) -> Option<S> + Send + 'static)
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let (tell, listed) = (self.tell.clone(), self.listed.0.clone());
+        let mut events = Box::pin(watch(api));
+        let looks = tokio::spawn(async move {
+            while let Some(event) = events.next().await {
                 let at = Instant::now();
                 match event {
-                    Event::Apply(slice) | Event::InitApply(slice) => {
-                        if let Some((who, service, Some(first))) = objects::held(&slice) {
-                            let _ = tell.send((Sight::Slice(who, service.to_owned(), first), at));
+                    Event::Apply(object) | Event::InitApply(object) => {
+                        if let Some(sight) = sight(&object) {
+                            let _ = tell.send((sight, at));
                         }
                     }
-                    Event::InitDone => drop(listed.try_send(())),
+                    Event::InitDone => drop(listed.send(())),
                     Event::Init | Event::Delete(_) => {}
                 }
             }
         });
-        let mut imports = Box::pin(watch(Api::<ServiceImport>::all(client.clone())));
-        let of_imports = tokio::spawn(async move {
-            while let Some(event) = imports.next().await {
-                let at = Instant::now();
-                match event {
-                    Event::Apply(import) | Event::InitApply(import) => {
-                        if let Some(sight) = imported(&import) {
-                            let _ = tell_import.send((sight, at));
-                        }
-                    }
-                    Event::InitDone => drop(listed_import.try_send(())),
-                    Event::Init | Event::Delete(_) => {}
-                }
-            }
-        });
-        let eyes = Self { sights, tasks: [of_slices.abort_handle(), of_imports.abort_handle()] };
+        self.tasks.push(looks.abort_handle());
+    }
+
+    /// Returns when they see everything that is there.
+    pub(crate) async fn open(mut self) -> Result<Self, Error> {
         let limit = Duration::from_secs(30);
-        let open = async { (both.recv().await, both.recv().await) };
-        tokio::time::timeout(limit, open).await.map_err(|_| Error::Deadline {
-            what: "the first list of the watched importer".to_owned(),
-            seconds: limit.as_secs(),
-            missing: "slices or ServiceImports".to_owned(),
-        })?;
-        Ok(eyes)
+        for opened in 0..self.tasks.len() {
+            let listed = tokio::time::timeout(limit, self.listed.1.recv()).await;
+            listed.map_err(|_| Error::Deadline {
+                what: "the first lists of what is watched".to_owned(),
+                seconds: limit.as_secs(),
+                missing: format!("{} of {}", self.tasks.len() - opened, self.tasks.len()),
+            })?;
+        }
+        Ok(self)
     }
 
     /// Forgets what was seen up to now.
@@ -88,7 +114,7 @@ impl Eyes {
     pub(crate) async fn see(
         &mut self,
         what: &str,
-        mut awaited: HashSet<Sight>,
+        mut awaited: HashSet<S>,
         limit: Duration,
     ) -> Result<Instant, Error> {
         let mut last = Instant::now();
@@ -110,7 +136,7 @@ impl Eyes {
     }
 }
 
-impl Drop for Eyes {
+impl<S> Drop for Eyes<S> {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
     }

@@ -2,11 +2,14 @@
 
 use clap::Args;
 
-use crate::options::{Network, Options, Scenario};
+use crate::options::{Network, Options, Path, Scenario};
 
 /// What to measure, and how often.
 #[derive(Debug, Clone, Args)]
 pub struct Flags {
+    /// What makes services cross: a ServiceExport, or a `MultiClusterService` in the hub.
+    #[arg(long, value_enum, default_value_t)]
+    pub path: Path,
     /// Everything once or twice: shows whether it works, not how fast.
     #[arg(long)]
     pub quick: bool,
@@ -42,6 +45,7 @@ impl Flags {
         let base = if self.quick { Options::quick() } else { Options::default() };
         let given = |list: Vec<usize>, default| if list.is_empty() { default } else { list };
         Options {
+            path: self.path,
             scenarios: if self.only.is_empty() { base.scenarios } else { self.only },
             samples: self.samples.unwrap_or(base.samples),
             rounds: self.rounds.unwrap_or(base.rounds),
@@ -83,7 +87,9 @@ mod tests {
             ..Options::default()
         };
         assert_eq!(some.unwrap(), want);
-        for wrong in ["bench --only everything", "bench --endpoint-network here"] {
+        let crossing = Options { path: Path::Mcs, ..Options::default() };
+        assert_eq!(options("bench --path mcs").unwrap(), crossing);
+        for wrong in ["bench --path sea", "bench --only everything", "bench --endpoint-network here"] {
             assert!(options(wrong).is_err(), "{wrong}");
         }
     }

@@ -11,7 +11,7 @@
 //! Nothing here knows the hub or the member: plain clients on kubeconfigs, and labels that the standard has. What only
 //! the caller can do (restart the hub, read audit logs) comes in by [`Hub`] and [`Audit`].
 //!
-//! [`api`] is another benchmark: Kubernetes APIs side by side.
+//! Other benchmarks: [`policies`], of templates in the hub, and [`api`], of Kubernetes APIs side by side.
 //!
 //! Start at [`propagation`]; the floor is `floor.rs`, the order of a run [`schedule::steps`].
 //!
@@ -23,6 +23,7 @@
 //!     Environment {
 //!         source: Cluster { name: "a".to_owned(), kubeconfig: a, context: None },
 //!         importers: vec![Cluster { name: "b".to_owned(), kubeconfig: b, context: None }],
+//!         hub_api: None,
 //!         hub: None,
 //!         audits: Vec::new(),
 //!         progress: std::sync::Arc::new(|doing| eprintln!("{doing}")),
@@ -42,12 +43,14 @@ mod flags;
 mod floor;
 mod objects;
 mod options;
+pub mod policies;
 mod propagation;
 mod report;
 pub mod requests;
 mod scenario;
 pub mod schedule;
 mod stage;
+mod stand_in;
 pub mod stats;
 mod sweep;
 mod usage;
@@ -56,7 +59,7 @@ pub use environment::{Audit, Cluster, Environment, Hub, Recording, Request};
 pub use error::Error;
 #[cfg(feature = "cli")]
 pub use flags::Flags;
-pub use options::{BadNetwork, ENDPOINTS, Network, Options, Scenario, Who};
+pub use options::{BadNetwork, ENDPOINTS, Network, Options, Path, Scenario, Who};
 pub use propagation::propagation;
 pub use report::{Ending, Report, Restart, Row};
 pub use usage::Usage;

@@ -1,5 +1,7 @@
 //! The objects that the benchmark makes, and how its slices are told apart.
 
+pub(crate) mod hub;
+
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -151,7 +153,8 @@ pub(crate) fn held(slice: &EndpointSlice) -> Option<(Who, &str, Option<Ipv4Addr>
     let labels = slice.metadata.labels.as_ref()?;
     let service = match who {
         Who::Ours if labels.get(label::MANAGED_BY).is_some_and(|by| managed_by::is_multicluster(by)) => {
-            labels.get(label::MCS_SERVICE_NAME)?
+            // What a MultiClusterService brought has the native name alone.
+            labels.get(label::MCS_SERVICE_NAME).or_else(|| labels.get(label::SERVICE_NAME))?
         }
         Who::Ours => return None,
         Who::Floor | Who::Copier if labels.get(ROLE).is_some_and(|role| role == COPY) => {

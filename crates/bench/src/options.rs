@@ -35,6 +35,18 @@ impl Who {
     }
 }
 
+/// What makes services cross.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+pub enum Path {
+    /// A ServiceExport in the source.
+    #[default]
+    Export,
+    /// A `MultiClusterService` in the hub: the source provides, the others consume.
+    Mcs,
+}
+
 /// A kind of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -60,6 +72,8 @@ impl Scenario {
 /// What to measure, and how often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
+    /// What makes services cross.
+    pub path: Path,
     /// Whom.
     pub subjects: Vec<Who>,
     /// What.
@@ -85,6 +99,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            path: Path::Export,
             subjects: Who::ALL.to_vec(),
             scenarios: Scenario::ALL.to_vec(),
             samples: 300,

@@ -11,12 +11,13 @@ use crate::environment::{Cluster, Environment};
 use crate::error::{Doing, Error};
 use crate::eyes::Eyes;
 use crate::floor::{Copier, Floor};
-use crate::options::{Options, Who};
+use crate::options::{Options, Path, Who};
 use crate::report::{Report, Row};
-use crate::requests::Recordings;
+use crate::requests::{Own, Recordings};
 use crate::scenario;
 use crate::schedule::{Step, steps};
-use crate::stage::{Member, Stage};
+use crate::stage::{HubSide, Member, Stage};
+use crate::stand_in;
 use crate::sweep;
 use crate::usage::Usage;
 
@@ -28,7 +29,14 @@ pub async fn propagation(options: Options, environment: Environment) -> Result<R
         return Err(Error::Refused { what, hint: "give at least one importer".to_owned() });
     }
     clusters.push(environment.source.clone());
+    let hub = hub_of(&options, &environment).await?;
     let members = connect(&clusters).await?;
+    if let Some(hub) = &hub {
+        sweep::are_members(&hub.client, clusters.iter().map(|cluster| cluster.name.as_str())).await?;
+        sweep::namespaces(hub, &options.subjects).await?;
+        sweep::sweep_hub(hub, &options.subjects).await?;
+        stand_in::install(&hub.client).await?;
+    }
     for member in &members {
         knows_the_api(member).await?;
         sweep::namespaces(member, &options.subjects).await?;
@@ -36,6 +44,13 @@ pub async fn propagation(options: Options, environment: Environment) -> Result<R
     }
     let result = measured(&options, &environment, &clusters).await;
     (environment.progress)("clearing up");
+    if let Some(hub) = &hub {
+        let cleared = sweep::sweep_hub(hub, &options.subjects).await;
+        let cleared = cleared.and(stand_in::remove(&hub.client).await);
+        if let Err(error) = cleared.and(sweep::drop_namespaces(hub, &options.subjects).await) {
+            (environment.progress)(&format!("could not clear up: {error}"));
+        }
+    }
     for member in &members {
         let cleared = sweep::sweep(member, &options.subjects).await;
         let dropped = sweep::drop_namespaces(member, &options.subjects).await;
@@ -44,6 +59,18 @@ pub async fn propagation(options: Options, environment: Environment) -> Result<R
         }
     }
     result
+}
+
+/// The hub's API, where the intent lies there.
+async fn hub_of(options: &Options, environment: &Environment) -> Result<Option<Member>, Error> {
+    match (options.path, &environment.hub_api) {
+        (Path::Export, _) => Ok(None),
+        (Path::Mcs, Some(hub)) => Ok(Some(Member { name: hub.name.clone(), client: hub.client().await? })),
+        (Path::Mcs, None) => Err(Error::Refused {
+            what: "MultiClusterServices are made in the hub's API, and it is not named".to_owned(),
+            hint: "give the kubeconfig of the hub's API".to_owned(),
+        }),
+    }
 }
 
 async fn connect(clusters: &[Cluster]) -> Result<Vec<Member>, Error> {
@@ -75,13 +102,26 @@ async fn measured(
     let source = environment.source.client().await?;
     let watched = clusters.first().unwrap_or(&environment.source);
     let plays = |who| options.subjects.contains(&who);
+    let (source_of, importers) = (&environment.source, &environment.importers);
+    let hub = hub_of(options, environment).await?;
+    let floor = match (plays(Who::Floor), environment.hub_api.as_ref().filter(|_| hub.is_some())) {
+        (false, _) => None,
+        (true, None) => Some(Floor::start(source_of, importers).await?),
+        (true, Some(hub)) => Some(Floor::of_crossings(hub, source_of, importers).await?),
+    };
+    let mut users = users(&connect(clusters).await?, false).await?;
+    if let Some(hub) = &hub {
+        users.extend(self::users(std::slice::from_ref(hub), true).await?);
+    }
     let mut stage = Stage {
         network: options.network,
-        eyes: Eyes::on(&watched.client().await?).await?,
-        floor: match plays(Who::Floor) {
-            true => Some(Floor::start(&environment.source, &environment.importers).await?),
-            false => None,
-        },
+        hub: hub.map(|hub| HubSide {
+            client: hub.client,
+            provider: source_of.name.clone(),
+            consumers: importers.iter().map(|cluster| cluster.name.clone()).collect(),
+        }),
+        eyes: Eyes::on(&watched.client().await?, options.path).await?,
+        floor,
         _copier: match plays(Who::Copier) {
             true => Some(Copier::start(&environment.source, watched).await?),
             false => None,
@@ -90,11 +130,11 @@ async fn measured(
         source,
         revisions: BTreeMap::new(),
     };
-    let users = users(&stage.members).await?;
     if plays(Who::Ours) {
         stage.settle(Who::Ours).await?; // What an earlier run left may still be on its way out.
     }
     let mut report = Report {
+        path: options.path,
         source: environment.source.name.clone(),
         importers: environment.importers.iter().map(|cluster| cluster.name.clone()).collect(),
         rows: Vec::new(),
@@ -124,7 +164,7 @@ async fn one_step(
     stage: &mut Stage,
     options: &Options,
     environment: &Environment,
-    users: &BTreeMap<String, String>,
+    users: &BTreeMap<String, Own>,
     step: Step,
     report: &mut Report,
 ) -> Result<(), Error> {
@@ -154,14 +194,14 @@ fn usage(environment: &Environment) -> Option<Usage> {
 }
 
 /// Who we are in each cluster: our own requests are not the product's.
-async fn users(members: &[Member]) -> Result<BTreeMap<String, String>, Error> {
+pub(crate) async fn users(members: &[Member], hub: bool) -> Result<BTreeMap<String, Own>, Error> {
     let mut users = BTreeMap::new();
     for member in members {
         let api: Api<SelfSubjectReview> = Api::all(member.client.clone());
         let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await;
         let review = review.doing(|| format!("ask {} who we are", member.name))?;
         let user = review.status.and_then(|status| status.user_info?.username);
-        users.insert(member.name.clone(), user.unwrap_or_default());
+        users.insert(member.name.clone(), Own { user: user.unwrap_or_default(), hub });
     }
     Ok(users)
 }

@@ -2,11 +2,13 @@
 
 mod table;
 
+pub(crate) use table::number;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::options::{Scenario, Who};
+use crate::options::{Path, Scenario, Who};
 use crate::requests::Counted;
 use crate::stats::{Ratio, Summary};
 use crate::usage::Usage;
@@ -15,6 +17,9 @@ use crate::usage::Usage;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
+    /// What made services cross.
+    #[serde(default)]
+    pub path: Path,
     /// The cluster that changed.
     pub source: String,
     /// The clusters that followed, the watched one first. The source imports, too.

@@ -22,9 +22,27 @@ pub struct Counted {
     pub elsewhere: BTreeMap<String, u64>,
 }
 
-/// Counts what others than `bench`, the benchmark's own user, asked for. Outside the namespace the hub may be the same
+/// Who the benchmark is in a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Own {
+    /// The user.
+    pub user: String,
+    /// Whether this is the hub's API, where the hub may be the same user.
+    pub hub: bool,
+}
+
+impl Own {
+    /// Whether a request is the benchmark's own. In the hub it changes nothing that is there, and makes neither bindings nor events.
+    fn asked(&self, request: &Request) -> bool {
+        let changes = ["patch", "update"].contains(&request.verb.as_str());
+        let products = changes || ["resourcebindings", "events"].contains(&request.resource.as_str());
+        request.user == self.user && !(self.hub && products)
+    }
+}
+
+/// Counts what others than `bench`, the benchmark itself, asked for. Outside the namespace the hub may be the same
 /// user, on its own API; there only what the benchmark asks for is left out.
-pub fn count(cluster: &str, bench: &str, changes: usize, requests: &[Request]) -> Counted {
+pub fn count(cluster: &str, bench: &Own, changes: usize, requests: &[Request]) -> Counted {
     let mut counted = Counted {
         cluster: cluster.to_owned(),
         per_change: 0.0,
@@ -32,11 +50,13 @@ pub fn count(cluster: &str, bench: &str, changes: usize, requests: &[Request]) -
         elsewhere: BTreeMap::new(),
     };
     for request in requests {
-        let by_bench = request.user == bench;
+        let by_bench = bench.asked(request);
         let into = match Who::of(&request.namespace) {
             Some(Who::Ours) if !by_bench => &mut counted.about_services,
             Some(_) => continue,
-            None if by_bench && ["list", "watch"].contains(&request.verb.as_str()) => continue,
+            None if request.user == bench.user && ["list", "watch"].contains(&request.verb.as_str()) => {
+                continue;
+            }
             None => &mut counted.elsewhere,
         };
         *into.entry(spelled(request)).or_default() += 1;
@@ -48,7 +68,7 @@ pub fn count(cluster: &str, bench: &str, changes: usize, requests: &[Request]) -
     counted
 }
 
-fn spelled(request: &Request) -> String {
+pub(crate) fn spelled(request: &Request) -> String {
     let Request { verb, resource, subresource, .. } = request;
     if subresource.is_empty() {
         format!("{verb} {resource}")
@@ -73,7 +93,7 @@ impl Recordings {
     /// Counts per cluster. Between rounds of a cold sync services are withdrawn, and that counts only `with_deletes`.
     pub(crate) async fn count(
         self,
-        users: &BTreeMap<String, String>,
+        users: &BTreeMap<String, Own>,
         changes: usize,
         with_deletes: bool,
     ) -> Result<Vec<Counted>, Error> {
@@ -84,8 +104,8 @@ impl Recordings {
                 .await
                 .map_err(|why| Error::Hook { action: "read the audit log", why })?;
             requests.retain(|request| with_deletes || !request.verb.starts_with("delete"));
-            let bench = users.get(&cluster).map_or("", String::as_str);
-            all.push(count(&cluster, bench, changes, &requests));
+            let bench = users.get(&cluster).cloned().unwrap_or_default();
+            all.push(count(&cluster, &bench, changes, &requests));
         }
         Ok(all)
     }
@@ -113,7 +133,8 @@ mod tests {
             request("admin", "update", "leases", "atoll-system"),
             Request { subresource: "status".into(), ..request("hub", "update", "clusters", "") },
         ];
-        let counted = count("b", "admin", 2, &requests);
+        let bench = Own { user: "admin".to_owned(), hub: false };
+        let counted = count("b", &bench, 2, &requests);
         assert!((counted.per_change - 1.0).abs() < 1e-9);
         assert_eq!(counted.about_services, BTreeMap::from([("update endpointslices".to_owned(), 2)]));
         let elsewhere: Vec<_> = counted.elsewhere.iter().map(|(what, n)| (what.as_str(), *n)).collect();
@@ -121,5 +142,22 @@ mod tests {
             elsewhere,
             [("update clusters/status", 1), ("update leases", 1), ("watch endpointslices", 1)]
         );
+    }
+
+    #[test]
+    fn in_the_hub_a_request_tells_by_what_it_does_whose_it_is() {
+        let ours = Who::Ours.namespace();
+        let requests = [
+            request("admin", "create", "multiclusterservices", ours),
+            request("admin", "create", "services", ours),
+            request("admin", "list", "multiclusterservices", ours),
+            request("admin", "patch", "multiclusterservices", ours),
+            request("admin", "create", "resourcebindings", ours),
+            request("admin", "create", "events", ours),
+        ];
+        let bench = Own { user: "admin".to_owned(), hub: true };
+        let counted = count("hub", &bench, 1, &requests);
+        let products: Vec<_> = counted.about_services.keys().map(String::as_str).collect();
+        assert_eq!(products, ["create events", "create resourcebindings", "patch multiclusterservices"]);
     }
 }

@@ -126,7 +126,7 @@ pub(crate) async fn restart(
 }
 
 /// Milliseconds; less than nothing when the event overtook the answer.
-fn between(from: Instant, to: Instant) -> f64 {
+pub(crate) fn between(from: Instant, to: Instant) -> f64 {
     let milliseconds = |span: Duration| span.as_secs_f64() * 1e3;
     to.checked_duration_since(from).map_or_else(|| -milliseconds(from.duration_since(to)), milliseconds)
 }

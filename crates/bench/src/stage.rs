@@ -1,5 +1,7 @@
 //! The clusters while they are measured on: whose services are there, and how they are made, changed and taken away.
 
+mod crossing;
+
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -14,8 +16,9 @@ use crate::error::{Doing, Error};
 use crate::eyes::{Eyes, Sight};
 use crate::floor::{Copier, Floor};
 use crate::objects::{self, service_name, slice_name};
-use crate::options::{Network, Who};
+use crate::options::{Network, Path, Who};
 use crate::sweep::delete;
+pub(crate) use crossing::HubSide;
 
 /// The benchmark's own requests in flight.
 pub(crate) const IN_FLIGHT: usize = 16;
@@ -33,11 +36,13 @@ pub(crate) struct Member {
 /// The clusters, and what is on them.
 pub(crate) struct Stage {
     pub(crate) network: Network,
+    /// The hub's API, where the intent lies there; then services cross by `MultiClusterServices`.
+    pub(crate) hub: Option<HubSide>,
     /// Every cluster that imports: the watched one first, the source last.
     pub(crate) members: Vec<Member>,
     /// The benchmark's own client of the source.
     pub(crate) source: kube::Client,
-    pub(crate) eyes: Eyes,
+    pub(crate) eyes: Eyes<Sight>,
     pub(crate) floor: Option<Floor>,
     pub(crate) _copier: Option<Copier>,
     /// The number of the content that each service has.
@@ -45,6 +50,10 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    fn path(&self) -> Path {
+        if self.hub.is_some() { Path::Mcs } else { Path::Export }
+    }
+
     /// How many services of `who` there are.
     pub(crate) fn count(&self, who: Who) -> usize {
         self.revisions.get(&who).map_or(0, Vec::len)
@@ -73,15 +82,17 @@ impl Stage {
 
     fn sights_of_new(&self, who: Who, name: &str) -> Vec<Sight> {
         let slice = Sight::Slice(who, name.to_owned(), self.network.address(0, 0));
-        match who {
-            Who::Ours | Who::Floor => vec![slice, Sight::Import(who, name.to_owned())],
-            Who::Copier => vec![slice],
+        match (who, self.path()) {
+            (Who::Ours | Who::Floor, Path::Export) => vec![slice, Sight::Import(who, name.to_owned())],
+            (Who::Ours | Who::Floor, Path::Mcs) => vec![slice, Sight::Service(who, name.to_owned())],
+            (Who::Copier, _) => vec![slice],
         }
     }
 
-    /// The Services and slices that exports will speak of.
+    /// The Services and slices that intents will speak of. A `MultiClusterService` brings the Service from the hub.
     async fn make_sources(&self, who: Who, names: &[String]) -> Result<(), Error> {
-        let services: Api<Service> = Api::namespaced(self.source.clone(), who.namespace());
+        let home = self.hub.as_ref().map_or(&self.source, |hub| &hub.client);
+        let services: Api<Service> = Api::namespaced(home.clone(), who.namespace());
         let slices: Api<EndpointSlice> = Api::namespaced(self.source.clone(), who.namespace());
         let (services, slices, post) = (&services, &slices, PostParams::default());
         let post = &post;
@@ -95,6 +106,9 @@ impl Stage {
 
     /// Lets go of what was prepared.
     async fn release(&self, who: Who, names: &[String]) -> Result<(), Error> {
+        if let Some(hub) = self.hub.as_ref().filter(|_| who != Who::Copier) {
+            return hub.intend(who, names).await;
+        }
         let client = self.source.clone();
         let post = &PostParams::default();
         let made = match who {
@@ -122,7 +136,10 @@ impl Stage {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let missing = match who {
-                Who::Ours => self.importers_without(self.count(who)).await?,
+                Who::Ours => match &self.hub {
+                    None => self.importers_without(self.count(who)).await?,
+                    Some(hub) => hub.lacks(&self.members, self.count(who)).await?,
+                },
                 Who::Floor if self.floor.as_ref().is_some_and(|floor| !floor.rests()) => {
                     Some("the floor's own writes".to_owned())
                 }
@@ -139,21 +156,29 @@ impl Stage {
         Ok(())
     }
 
-    /// Which importer does not hold exactly `count` services of ours, if one does not.
+    /// What is missing where, if not exactly `count` services of ours are held and spoken of everywhere: what is still to be written
+    /// would be borne by the next measurement.
     async fn importers_without(&self, count: usize) -> Result<Option<String>, Error> {
-        for member in &self.members {
-            let slices: Api<EndpointSlice> = Api::namespaced(member.client.clone(), Who::Ours.namespace());
-            let imports: Api<ServiceImport> = Api::namespaced(member.client.clone(), Who::Ours.namespace());
+        let (namespace, all) = (Who::Ours.namespace(), ListParams::default());
+        for Member { name, client } in &self.members {
+            let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), namespace);
+            let imports: Api<ServiceImport> = Api::namespaced(client.clone(), namespace);
             let ours = ListParams::default().labels(label::MCS_SERVICE_NAME);
-            let doing = || format!("list what {} holds", member.name);
+            let doing = || format!("list what {name} holds");
             let held = slices.list_metadata(&ours).await.doing(doing)?.items.len();
-            let known = imports.list_metadata(&ListParams::default()).await.doing(doing)?.items.len();
-            if (held, known) != (count, count) {
-                let name = &member.name;
-                return Ok(Some(format!("{name} holds {held} slices and {known} imports of {count}")));
+            let known = imports.list(&all).await.doing(doing)?.items;
+            let said = known.iter().filter(|import| import.status.is_some()).count();
+            if (held, known.len(), said) != (count, count, count) {
+                let known = known.len();
+                return Ok(Some(format!(
+                    "{name}: {held} slices, {known} imports, {said} statuses of {count}"
+                )));
             }
         }
-        Ok(None)
+        let exports: Api<ServiceExport> = Api::namespaced(self.source.clone(), namespace);
+        let exports = exports.list(&all).await.doing(|| "list the exports".to_owned())?.items;
+        let said = exports.iter().filter(|export| export.status.is_some()).count();
+        Ok((said != count).then(|| format!("{said} exports of {count} have a status")))
     }
 
     /// Changes the slices of some services; what will be seen of it, and when the source had acknowledged the last.
@@ -195,6 +220,12 @@ impl Stage {
         let namespace = who.namespace();
         let source = &self.source;
         self.revisions.entry(who).or_default().truncate(count);
+        if let Some(hub) = &self.hub {
+            hub.withdraw(who, &names, &self.members).await?;
+            let sources = names.iter().map(|name| slice_name(name)).collect();
+            delete::<EndpointSlice>(source, namespace, sources).await?;
+            return self.settle(who).await;
+        }
         match who {
             Who::Ours => delete::<ServiceExport>(source, namespace, names.clone()).await?,
             Who::Floor => {

@@ -2,12 +2,12 @@
 
 use std::fmt::Debug;
 
-use atoll_api::types::{ServiceExport, ServiceImport};
+use atoll_api::types::{Cluster, MultiClusterService, ServiceExport, ServiceImport};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Namespace, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
-use kube::{Resource, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use crate::error::{Doing, Error};
@@ -57,6 +57,40 @@ pub(crate) async fn sweep(member: &Member, subjects: &[Who]) -> Result<(), Error
     Ok(())
 }
 
+/// Makes sure that the hub knows every one of `names` as a member: an intent for another would never come true.
+pub(crate) async fn are_members<'a>(
+    hub: &Client,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<(), Error> {
+    let known = Api::<Cluster>::all(hub.clone()).list_metadata(&ListParams::default()).await;
+    let known = known.doing(|| "list the hub's members".to_owned())?.items;
+    let strangers = names.into_iter().filter(|name| known.iter().all(|member| member.name_any() != **name));
+    let strangers: Vec<_> = strangers.collect();
+    if strangers.is_empty() {
+        return Ok(());
+    }
+    let members: Vec<_> = known.iter().map(ResourceExt::name_any).collect();
+    Err(Error::Refused {
+        what: format!("the hub has no member of this name: {}", strangers.join(", ")),
+        hint: format!("name contexts or files as the members are called: {}", members.join(", ")),
+    })
+}
+
+/// Takes away the intents and templates that an earlier run, or this one, left in the hub. The product follows.
+pub(crate) async fn sweep_hub(hub: &Member, subjects: &[Who]) -> Result<(), Error> {
+    let client = &hub.client;
+    for who in subjects {
+        let namespace = who.namespace();
+        if *who == Who::Ours {
+            let all = names::<MultiClusterService>(client, namespace).await?;
+            delete::<MultiClusterService>(client, namespace, all).await?;
+        }
+        delete::<Service>(client, namespace, names::<Service>(client, namespace).await?).await?;
+        delete::<ConfigMap>(client, namespace, names::<ConfigMap>(client, namespace).await?).await?;
+    }
+    Ok(())
+}
+
 /// Takes the namespaces away where somebody finishes that: in a cluster without controllers they would be going for ever.
 pub(crate) async fn drop_namespaces(member: &Member, subjects: &[Who]) -> Result<(), Error> {
     let api: Api<Namespace> = Api::all(member.client.clone());
@@ -71,7 +105,7 @@ pub(crate) async fn drop_namespaces(member: &Member, subjects: &[Who]) -> Result
     Ok(())
 }
 
-async fn names<K>(client: &kube::Client, namespace: &str) -> Result<Vec<String>, Error>
+async fn names<K>(client: &Client, namespace: &str) -> Result<Vec<String>, Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
@@ -82,7 +116,7 @@ where
 }
 
 /// Deletes objects by name; one that is gone already is as good.
-pub(crate) async fn delete<K>(client: &kube::Client, namespace: &str, names: Vec<String>) -> Result<(), Error>
+pub(crate) async fn delete<K>(client: &Client, namespace: &str, names: Vec<String>) -> Result<(), Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {

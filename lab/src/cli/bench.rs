@@ -5,6 +5,7 @@ use super::api::Api;
 use super::dns::Dns;
 use super::lb::Lb;
 use super::output::Format;
+use super::policies::Policies;
 use super::propagation::Propagation;
 use clap::{Args, Subcommand};
 use lab::{Lab, Progress, Spec};
@@ -34,8 +35,15 @@ enum What {
   lab bench propagation
   lab bench propagation --quick
   lab bench propagation --only idle,burst --burst 200 -o json
+  lab bench propagation --path mcs           the same by MultiClusterServices
   lab bench propagation --floor-only         what this machine can do, without the product")]
     Propagation(Propagation),
+    /// Measure how fast templates in the hub become copies in two members, against a floor of the same writes.
+    #[command(after_help = "Examples:
+  lab bench policies
+  lab bench policies --objects 200 --rounds 2 --samples 50 -o json
+  lab bench policies --only change           one template at a time")]
+    Policies(Policies),
     /// Measure `atoll dns` beside CoreDNS with its own option, on the same objects of one API, by dnsperf.
     #[command(after_help = "Examples:
   lab bench dns
@@ -71,6 +79,7 @@ impl Bench {
         super::possible()?;
         match self.what {
             Some(What::Propagation(propagation)) => return Box::pin(propagation.run()).await,
+            Some(What::Policies(policies)) => return Box::pin(policies.run()).await,
             Some(What::Dns(dns)) => return Box::pin(dns.run()).await,
             Some(What::Api(api)) => return Box::pin(api.run()).await,
             Some(What::Lb(_)) | None => {}

@@ -98,6 +98,10 @@ impl Format {
         self.print_as(report, ToString::to_string)
     }
 
+    pub(super) fn print_policies(self, report: &atoll_bench::policies::report::Report) -> anyhow::Result<()> {
+        self.print_as(report, ToString::to_string)
+    }
+
     pub(super) fn print_dns(self, report: &super::dns::Report) -> anyhow::Result<()> {
         self.print_as(report, super::dns::Report::text)
     }

@@ -5,6 +5,7 @@
 
 mod answers;
 mod bench_lb;
+mod benchmarks;
 mod components;
 mod cuts;
 mod dns;
@@ -42,6 +43,7 @@ fn main() -> std::process::ExitCode {
     mcs_native::tests(&mut suite);
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
+    benchmarks::tests(&mut suite);
     answers::tests(&mut suite);
     bench_lb::tests(&mut suite);
     suite.run()

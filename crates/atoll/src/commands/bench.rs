@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use atoll_bench::api::{Amounts, Running, measure_running};
+use atoll_bench::policies::policies;
 use atoll_bench::{Cluster, Environment, Flags, Scenario};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -15,6 +16,7 @@ use crate::output;
 #[derive(Args)]
 #[command(after_help = "Examples:
   atoll bench propagation --from paris.yaml --to tokyo.yaml
+  atoll bench policies --hub hub.yaml --to paris.yaml --to tokyo.yaml
   atoll bench api --kubeconfig hub.yaml --kubeconfig other.yaml")]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -24,6 +26,7 @@ pub(crate) struct Bench {
 #[derive(Subcommand)]
 enum What {
     Api(Api),
+    Policies(Policies),
     Propagation(Propagation),
 }
 
@@ -58,9 +61,13 @@ struct Api {
 /// It fills and empties namespaces of its own (atoll-bench-ours, -floor and -copier) in every cluster that is named.
 /// The hub's memory, its restarts and the requests per change are measured by `make bench`, which has the hub's process
 /// and the API servers' audit logs at hand.
+///
+/// With `--path mcs` the intent is a `MultiClusterService` in the hub; members are called by their contexts or else by
+/// their files, and these have to be the names under which they joined.
 #[derive(Args)]
 #[command(after_help = "Examples:
   atoll bench propagation --from paris.yaml --to tokyo.yaml --quick
+  atoll bench propagation --path mcs --hub hub.yaml --from paris.yaml --to tokyo.yaml --quick
   atoll bench propagation --from paris.yaml --to tokyo.yaml --to oslo.yaml --only idle,burst -o json
   atoll bench propagation --from all.yaml --from-context paris --to all.yaml --to-context tokyo")]
 struct Propagation {
@@ -76,8 +83,37 @@ struct Propagation {
     /// The contexts in them, in the same order.
     #[arg(long, value_name = "CONTEXT")]
     to_context: Vec<String>,
+    /// The kubeconfig of the hub's API, for `--path mcs`.
+    #[arg(long, value_name = "FILE", required_if_eq("path", "mcs"))]
+    hub: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,
+    /// How to print the result.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+/// Measure how fast templates in the hub become copies in members, against a floor of the same writes.
+///
+/// It fills and empties namespaces of its own (atoll-bench-ours and -floor) in the hub and in every member that is named.
+/// Members are called by their contexts or else by their files, and these have to be the names under which they joined,
+/// with `--allow-propagation=configmaps`. What is written, and the hub's memory, are counted by `make bench-policies`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  atoll bench policies --hub hub.yaml --to paris.yaml --to tokyo.yaml --objects 100 --rounds 2
+  atoll bench policies --hub hub.yaml --to all.yaml --to-context paris --only change -o json")]
+struct Policies {
+    /// The kubeconfig of the hub's API.
+    #[arg(long, value_name = "FILE")]
+    hub: PathBuf,
+    /// The kubeconfig of a member.
+    #[arg(long, value_name = "FILE", required = true)]
+    to: Vec<PathBuf>,
+    /// The contexts in them, in the same order.
+    #[arg(long, value_name = "CONTEXT")]
+    to_context: Vec<String>,
+    #[command(flatten)]
+    flags: atoll_bench::policies::Flags,
     /// How to print the result.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
@@ -104,6 +140,7 @@ impl Bench {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.what {
             What::Api(api) => Box::pin(api.run()).await,
+            What::Policies(policies) => Box::pin(policies.run()).await,
             What::Propagation(propagation) => Box::pin(propagation.run()).await,
         }
     }
@@ -140,19 +177,11 @@ impl Propagation {
             )
             .into());
         }
-        if self.to_context.len() > self.to.len() {
-            return Err(Failure::usage(
-                "there are more --to-context than --to",
-                "give each --to-context a --to; the same file may be named twice",
-            )
-            .into());
-        }
-        let contexts = self.to_context.iter().map(Some).chain(std::iter::repeat(None));
-        let importers = self.to.iter().zip(contexts);
-        let importers = importers.map(|(file, context)| cluster(file, context)).collect::<Result<_, _>>()?;
+        let importers = clusters(&self.to, &self.to_context)?;
         let environment = Environment {
             source: cluster(&self.from, self.from_context.as_ref())?,
             importers,
+            hub_api: self.hub.as_deref().map(|hub| cluster(hub, None)).transpose()?,
             hub: None,
             audits: Vec::new(),
             progress: Arc::new(|doing| eprintln!("bench: {doing}")),
@@ -164,6 +193,38 @@ impl Propagation {
             None => Ok(()),
         }
     }
+}
+
+impl Policies {
+    async fn run(self) -> anyhow::Result<()> {
+        let environment = Environment {
+            importers: clusters(&self.to, &self.to_context)?,
+            source: cluster(&self.hub, None)?,
+            hub_api: None,
+            hub: None,
+            audits: Vec::new(),
+            progress: Arc::new(|doing| eprintln!("bench: {doing}")),
+        };
+        let report = Box::pin(policies(self.flags.options(), environment)).await?;
+        self.output.print(&report)?;
+        match report.unfinished {
+            Some(why) => Err(anyhow::anyhow!("the benchmark broke off: {why}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The clusters of `--to` and `--to-context`.
+fn clusters(files: &[PathBuf], contexts: &[String]) -> anyhow::Result<Vec<Cluster>> {
+    if contexts.len() > files.len() {
+        return Err(Failure::usage(
+            "there are more --to-context than --to",
+            "give each --to-context a --to; the same file may be named twice",
+        )
+        .into());
+    }
+    let contexts = contexts.iter().map(Some).chain(std::iter::repeat(None));
+    files.iter().zip(contexts).map(|(file, context)| cluster(file, context)).collect()
 }
 
 /// A cluster is called by its context, or else by its file.

@@ -3,12 +3,16 @@
 use std::fmt::{Display, Formatter, Result};
 
 use super::{Ending, Report, Restart, Row};
-use crate::options::Who;
+use crate::options::{Path, Who};
 use crate::stats::Summary;
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        writeln!(f, "From {} to {}, milliseconds", self.source, self.importers.join(", "))?;
+        let by = match self.path {
+            Path::Export => "",
+            Path::Mcs => " by MultiClusterService",
+        };
+        writeln!(f, "From {} to {}{by}, milliseconds", self.source, self.importers.join(", "))?;
         writeln!(f)?;
         writeln!(
             f,
@@ -52,7 +56,7 @@ impl Row {
 }
 
 /// Three digits that matter.
-fn number(milliseconds: f64) -> String {
+pub(crate) fn number(milliseconds: f64) -> String {
     if milliseconds.abs() < 100.0 { format!("{milliseconds:.2}") } else { format!("{milliseconds:.0}") }
 }
 
@@ -150,6 +154,7 @@ mod tests {
             from_signal: from_start + 50.0,
         };
         Report {
+            path: Path::Export,
             source: "member1".to_owned(),
             importers: vec!["member2".to_owned()],
             rows: vec![idle, floor_only],
@@ -183,6 +188,12 @@ Requests               cluster      per change  in all
 change, idle           member2            1.00  3 update endpointslices
 ";
         assert_eq!(report().to_string(), want);
+    }
+
+    #[test]
+    fn the_heading_says_what_made_services_cross() {
+        let text = Report { path: Path::Mcs, ..report() }.to_string();
+        assert!(text.starts_with("From member1 to member2 by MultiClusterService, milliseconds\n"), "{text}");
     }
 
     #[test]
