@@ -18,18 +18,18 @@ use crate::world::DEADLINE;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Three namespaces in a row: `client`, `lb`, `back`. Gone when dropped.
-struct Net {
-    names: [String; 3],
+pub(crate) struct Net {
+    pub(crate) names: [String; 3],
 }
 
-fn ip(arguments: &str) {
+pub(crate) fn ip(arguments: &str) {
     let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 impl Net {
     /// None, and it says why, where it can't be.
-    fn new(test: &str) -> Option<Self> {
+    pub(crate) fn new(test: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             assert!(std::env::var_os("CI").is_none(), "the kernel's path is tested as root");
             eprintln!("lb: SKIPPED the kernel's path: it needs root");
@@ -118,7 +118,7 @@ impl Net {
     }
 
     /// A balancer in the middle that does what it is told over the channel, and says when it has.
-    fn balancer(&self) -> Running {
+    pub(crate) fn balancer(&self) -> Running {
         let (orders, inbox) = mpsc::channel::<Wanted>();
         let (done, dones) = mpsc::channel();
         let namespace = File::open(format!("/run/netns/{}", self.names[1])).unwrap();
@@ -148,14 +148,14 @@ impl Drop for Net {
     }
 }
 
-struct Running {
+pub(crate) struct Running {
     orders: Option<mpsc::Sender<Wanted>>,
     dones: mpsc::Receiver<Vec<lb::Unbound>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Running {
-    fn want(&self, listeners: Vec<Listener>) {
+    pub(crate) fn want(&self, listeners: Vec<Listener>) {
         self.orders.as_ref().unwrap().send(Wanted { listeners }).unwrap();
         assert_eq!(self.dones.recv_timeout(DEADLINE).unwrap(), []);
     }
