@@ -26,7 +26,7 @@ fn sum(counts: &Value) -> u64 {
     counts.as_object().into_iter().flat_map(|all| all.values()).filter_map(Value::as_u64).sum()
 }
 
-/// A ratio there is, and in members ours and the floor write one copy per template and one update per change, by the audit logs.
+/// A ratio there is, and in members ours and the floor write one copy per template, the floor one update per change, by the audit logs.
 async fn policies() -> Outcome {
     let report = report(&["policies", "--objects", "10", "--rounds", "1", "--samples", "10"], "bp").await?;
     let rows = report["rows"].as_array().context("rows")?;
@@ -34,9 +34,10 @@ async fn policies() -> Outcome {
     for row in rows {
         for cluster in row["writes"].as_array().context("writes")?.iter().filter(|of| of["cluster"] != "hub")
         {
-            for who in ["ours", "floor"] {
-                ensure!(sum(&cluster["by"][who]) == 10, "{who} in {cluster:#}");
-            }
+            ensure!(sum(&cluster["by"]["floor"]) == 10, "the floor in {cluster:#}");
+            // The first change of a copy costs one more.
+            let ours = sum(&cluster["by"]["ours"]);
+            ensure!(ours == 10 || row["scenario"] == "change" && ours == 18, "ours in {cluster:#}");
         }
     }
     Ok(())
