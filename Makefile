@@ -1,6 +1,6 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help test lint explore lab-up lab-down bench bench-policies bench-api bench-dns bench-start conformance
+.PHONY: help test lint explore lab-up lab-down bench bench-policies bench-api bench-dns bench-lb bench-start conformance
 
 N ?= 3
 NAME ?= default
@@ -43,6 +43,10 @@ bench-dns: ## Measure atoll dns beside CoreDNS's own option, by dnsperf (BENCH="
 bench-api: ## Measure the embedded API and kube-apiserver on etcd side by side (BENCH="--objects 1000 -o json")
 	@$(CARGO) build --quiet --workspace --release --bins
 	@target/release/lab bench api $(BENCH)
+
+bench-lb: ## Measure atoll lb beside HAProxy, nginx, a bare nftables rule and no balancer; as root (BENCH="--rounds 1 -o json")
+	@$(CARGO) build --quiet --workspace --release --bins
+	@target/release/lab bench lb $(BENCH)
 
 bench-start: ## Measure how long clusters take to start, whole and API-only
 	@$(CARGO) build --quiet --workspace --release --bin lab

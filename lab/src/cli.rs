@@ -5,6 +5,7 @@ mod bench;
 mod conformance;
 mod dns;
 mod facts;
+mod lb;
 mod measured;
 mod output;
 mod policies;
@@ -98,7 +99,7 @@ enum Command {
         /// The folder.
         folder: PathBuf,
     },
-    /// Measure how long clusters take to start and to go, how fast changes propagate, or APIs side by side.
+    /// Measure how long clusters take to start and to go, how fast changes propagate, or APIs, DNS and balancers side by side.
     #[command(
         after_help = "Examples:\n  lab bench\n  lab bench --rounds 10 -o json\n  lab bench propagation --quick"
     )]
@@ -116,6 +117,15 @@ enum Command {
         /// The address.
         address: std::net::Ipv4Addr,
     },
+    /// Answer connections; a part of `lab bench lb`.
+    #[command(hide = true)]
+    LbBackend {
+        /// Where.
+        address: std::net::SocketAddr,
+    },
+    /// Load a balancer and print what came of it; a part of `lab bench lb`.
+    #[command(hide = true)]
+    LbLoad(lb::Load),
     /// Write the facts about Kubernetes' own kinds that the product compiles in, from a lab that is up.
     #[command(after_help = "Example:\n  lab facts openapi crates/apimachinery/facts/openapi.tsv")]
     Facts(facts::Facts),
@@ -144,6 +154,8 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Bench(bench) => bench.run().await?,
         Command::Conformance(conformance) => return conformance.run().await,
         Command::AwaitAnswer { server, name, address } => dns::await_answer(&server, &name, address)?,
+        Command::LbBackend { address } => lb::serve(address)?,
+        Command::LbLoad(load) => load.run()?,
         Command::Facts(facts) => facts.run().await?,
         Command::Install => {
             possible()?;

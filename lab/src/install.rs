@@ -53,11 +53,16 @@ pub(crate) fn is_complete(cache: &Path) -> bool {
 
 /// Installs what is missing, saying so on the way.
 pub fn install(cache: &Path, progress: &Progress) -> Result<Installed> {
-    packages::install(progress)?;
+    packages::install(&packages::NEEDED, progress)?;
     let kubernetes = go::build(&KUBERNETES, cache, progress)?;
     let coredns = go::build(&COREDNS, cache, progress)?.join("coredns");
     let images = image::build(cache, progress)?;
     Ok(Installed { programs: Programs { kubernetes, coredns, oldest_api_server: None }, images })
+}
+
+/// Installs Debian packages that only some need, each with a file that shows it to be there.
+pub fn install_packages(needed: &[(&'static str, &'static str)], progress: &Progress) -> Result<()> {
+    packages::install(needed, progress)
 }
 
 /// kube-apiserver of the oldest supported Kubernetes; built the first time that somebody wants it.

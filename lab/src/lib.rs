@@ -53,7 +53,7 @@ mod until;
 pub use cluster::{Cluster, client_of};
 pub use component::Component;
 pub use error::{Error, Result};
-pub use install::{Installed, Programs, install};
+pub use install::{Installed, Programs, install, install_packages};
 pub use lab::{Bystander, Lab, down};
 pub use layout::{Layout, MARK, cache_root, state_root};
 pub use place::Place;

@@ -28,7 +28,7 @@ const ABOUT_API_APPROVAL: &str = "https://github.com/kubernetes/enhancements/pul
 /// Every CRD: first those of members.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let [properties, exports, imports] = of_members();
-    [vec![properties, cluster(), exports, imports, multi_cluster_service()], policies()].concat()
+    [properties, cluster(), exports, imports, multi_cluster_service()].into_iter().chain(policies()).collect()
 }
 
 /// What every member has.
@@ -36,22 +36,28 @@ pub fn of_members() -> [CustomResourceDefinition; 3] {
     [cluster_property(), service_export(), service_import()]
 }
 
-/// What the hub has: membership, services over clusters, policies and bindings, and the kinds of members as intents.
-pub fn of_hub() -> Vec<CustomResourceDefinition> {
-    [vec![cluster(), service_export(), service_import(), multi_cluster_service()], policies()].concat()
+/// What the hub has: membership, services over clusters, policies and bindings, and the kinds of members as intents. Each is made when
+/// it is asked for: all of them at once are megabytes.
+pub fn of_hub() -> impl Iterator<Item = CustomResourceDefinition> {
+    let own: [fn() -> CustomResourceDefinition; 4] =
+        [cluster, service_export, service_import, multi_cluster_service];
+    own.into_iter().map(|make| make()).chain(policies())
 }
 
-/// Karmada's policies and bindings, for the hub.
-pub fn policies() -> Vec<CustomResourceDefinition> {
-    let made = [
-        karmada::override_policy(false),
-        karmada::propagation_policy(false),
-        karmada::override_policy(true),
-        karmada::propagation_policy(true),
-        karmada::resource_binding(false),
-        karmada::resource_binding(true),
+/// Karmada's policies and bindings, for the hub; each is made when it is asked for.
+pub fn policies() -> impl Iterator<Item = CustomResourceDefinition> {
+    let made: [fn(bool) -> Option<CustomResourceDefinition>; 3] =
+        [karmada::override_policy, karmada::propagation_policy, karmada::resource_binding];
+    let [overrides, propagation, bindings] = made;
+    let order = [
+        (overrides, false),
+        (propagation, false),
+        (overrides, true),
+        (propagation, true),
+        (bindings, false),
+        (bindings, true),
     ];
-    made.into_iter().flatten().collect()
+    order.into_iter().filter_map(|(make, namespaced)| make(namespaced))
 }
 
 /// `clusterproperties.about.k8s.io`, for members.

@@ -17,9 +17,11 @@ use crate::commands;
   atoll hub --context hub                        run it on the API of this context
   atoll join paris --cluster-kubeconfig paris.yaml
   atoll clusters                                 who is a member, and how it is
+  atoll cluster taint paris maintenance:NoExecute
   atoll unjoin paris
   atoll dns setup                                lead this cluster's CoreDNS to `atoll dns`
-  atoll get -C member1 serviceexports -A         objects of any cluster, where there is no kubectl
+  atoll get -C paris,tokyo pods -A               objects of members; describe, logs and exec look closer
+  atoll promote deployment web -C paris          what runs in a member becomes a template in the hub
   atoll apply -f examples/serve.yaml
   atoll crds | kubectl apply --server-side -f -
 
@@ -48,8 +50,18 @@ pub(crate) enum Command {
     Unjoin(commands::unjoin::Unjoin),
     /// Show the members.
     Clusters(commands::clusters::Clusters),
+    /// Label and taint members.
+    Cluster(commands::cluster::Cluster),
     /// Show objects of any kind.
     Get(commands::get::Get),
+    /// Tell all about objects, and what happened to them.
+    Describe(commands::describe::Describe),
+    /// Print what a container has printed.
+    Logs(commands::logs::Logs),
+    /// Run a command in a container.
+    Exec(commands::exec::Exec),
+    /// Make a template of what runs in a member.
+    Promote(commands::promote::Promote),
     /// Make objects as files have them.
     Apply(commands::apply::Apply),
     /// Take objects away.

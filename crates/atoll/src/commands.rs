@@ -2,17 +2,22 @@
 
 pub(crate) mod apply;
 pub(crate) mod bench;
+pub(crate) mod cluster;
 pub(crate) mod clusters;
 pub(crate) mod completion;
 pub(crate) mod crds;
 pub(crate) mod delete;
+pub(crate) mod describe;
 pub(crate) mod dns;
 pub(crate) mod down;
+pub(crate) mod exec;
 pub(crate) mod get;
 pub(crate) mod hub;
 pub(crate) mod join;
 pub(crate) mod lb;
+pub(crate) mod logs;
 pub(crate) mod member;
+pub(crate) mod promote;
 pub(crate) mod request;
 pub(crate) mod unjoin;
 pub(crate) mod up;
@@ -30,7 +35,12 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Join(join) => Box::pin(join.run()).await,
         Command::Unjoin(unjoin) => unjoin.run().await,
         Command::Clusters(clusters) => clusters.run().await,
+        Command::Cluster(cluster) => Box::pin(cluster.run()).await,
         Command::Get(get) => Box::pin(get.run()).await,
+        Command::Describe(describe) => Box::pin(describe.run()).await,
+        Command::Logs(logs) => Box::pin(logs.run()).await,
+        Command::Exec(exec) => Box::pin(exec.run()).await,
+        Command::Promote(promote) => Box::pin(promote.run()).await,
         Command::Apply(apply) => Box::pin(apply.run()).await,
         Command::Delete(delete) => Box::pin(delete.run()).await,
         Command::Bench(bench) => bench.run().await,

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use atoll_hub::HubError;
 use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::join::JoinError;
+use atoll_hub::reach::ReachError;
 use atoll_hub::unjoin::UnjoinError;
 use dns_server::ServerError;
 use dns_server::setup::SetupError;
@@ -25,6 +26,18 @@ pub(crate) struct Failure {
     hint: Option<String>,
     usage: bool,
 }
+
+/// A command in a container ended with this code, which is ours then.
+#[derive(Debug)]
+struct ExitWith(u8);
+
+impl fmt::Display for ExitWith {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the command ended with exit code {}", self.0)
+    }
+}
+
+impl std::error::Error for ExitWith {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,11 +153,6 @@ impl Failure {
         }
     }
 
-    pub(crate) fn no_sandbox_dir() -> Self {
-        let what = "it is not known where `atoll up` keeps its kubeconfig: there is no home directory";
-        Self::usage(what, "say it with --kubeconfig, or with the directory in ATOLL_UP_DIR")
-    }
-
     pub(crate) fn no_sandbox(kubeconfig: &Path) -> Self {
         Self {
             what: format!("there is no {}", kubeconfig.display()),
@@ -157,6 +165,45 @@ impl Failure {
     pub(crate) fn no_such_cluster(name: &str, kubeconfig: &Path, known: &[&str]) -> Self {
         let hint = format!("it has {}", known.join(", "));
         Self::usage(&format!("there is no cluster `{name}` in {}", kubeconfig.display()), &hint)
+    }
+
+    /// A member that the hub knows, or should, and that can't be reached.
+    pub(crate) fn reach(name: &str, error: &ReachError) -> Self {
+        Self {
+            what: format!("cannot reach `{name}`: {error}"),
+            why: error.why(),
+            hint: Some(error.hint(name)),
+            usage: matches!(error, ReachError::NoSuchMember { .. }),
+        }
+    }
+
+    /// A member of a hub that nobody has named.
+    pub(crate) fn no_hub(name: &str, error: &ConnectError) -> Self {
+        let why = Self::connect(error);
+        let why = [Some(why.what), why.why].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        Self {
+            what: format!("it is not known which hub has the member `{name}`"),
+            why: Some(why),
+            hint: Some(
+                "name the hub's --kubeconfig or --context; or start a sandbox with `atoll up`".to_owned(),
+            ),
+            usage: true,
+        }
+    }
+
+    /// A command in a container that ended with this code: so does this program.
+    pub(crate) fn exit(code: u8) -> anyhow::Error {
+        ExitWith(code).into()
+    }
+
+    /// Something that ended otherwise than it should, in the words of who knows.
+    pub(crate) fn ended(what: &str, why: &str) -> Self {
+        Self { what: what.to_owned(), why: Some(why.to_owned()), hint: None, usage: false }
+    }
+
+    /// The same, said of one of several clusters.
+    pub(crate) fn within(self, cluster: &str) -> Self {
+        Self { what: format!("{cluster}: {}", self.what), ..self }
     }
 
     /// A file that was named cannot be read.
@@ -247,7 +294,7 @@ impl Failure {
         }
     }
 
-    fn connect(error: &ConnectError) -> Self {
+    pub(crate) fn connect(error: &ConnectError) -> Self {
         let why = std::error::Error::source(error).map(ToString::to_string);
         let usage = matches!(error, ConnectError::Kubeconfig { .. });
         Self { what: error.to_string(), why, hint: error.hint(), usage }
@@ -297,7 +344,12 @@ pub(crate) fn render(error: &anyhow::Error) -> (String, ExitCode) {
             text.push_str(&format!("  {label}: {line}\n"));
         }
     }
-    (text, if failure.usage { ExitCode::from(USAGE) } else { ExitCode::FAILURE })
+    let code = match error.downcast_ref::<ExitWith>() {
+        Some(ExitWith(code)) => ExitCode::from(*code),
+        None if failure.usage => ExitCode::from(USAGE),
+        None => ExitCode::FAILURE,
+    };
+    (text, code)
 }
 
 fn chain(first: Option<&(dyn std::error::Error + 'static)>) -> Option<String> {

@@ -38,8 +38,13 @@ pub(crate) fn text(text: &str) -> anyhow::Result<()> {
 
 /// Prints text as it is, and says whether somebody still reads.
 pub(crate) fn is_read(text: &str) -> anyhow::Result<bool> {
+    bytes_are_read(text.as_bytes())
+}
+
+/// The same for what may be no text.
+pub(crate) fn bytes_are_read(bytes: &[u8]) -> anyhow::Result<bool> {
     let mut out = std::io::stdout();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         other => Ok(other.map(|()| true)?),
     }

@@ -156,21 +156,29 @@ impl Stage {
         Ok(())
     }
 
-    /// Which importer does not hold exactly `count` services of ours, if one does not.
+    /// What is missing where, if not exactly `count` services of ours are held and spoken of everywhere: what is still to be written
+    /// would be borne by the next measurement.
     async fn importers_without(&self, count: usize) -> Result<Option<String>, Error> {
-        for member in &self.members {
-            let slices: Api<EndpointSlice> = Api::namespaced(member.client.clone(), Who::Ours.namespace());
-            let imports: Api<ServiceImport> = Api::namespaced(member.client.clone(), Who::Ours.namespace());
+        let (namespace, all) = (Who::Ours.namespace(), ListParams::default());
+        for Member { name, client } in &self.members {
+            let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), namespace);
+            let imports: Api<ServiceImport> = Api::namespaced(client.clone(), namespace);
             let ours = ListParams::default().labels(label::MCS_SERVICE_NAME);
-            let doing = || format!("list what {} holds", member.name);
+            let doing = || format!("list what {name} holds");
             let held = slices.list_metadata(&ours).await.doing(doing)?.items.len();
-            let known = imports.list_metadata(&ListParams::default()).await.doing(doing)?.items.len();
-            if (held, known) != (count, count) {
-                let name = &member.name;
-                return Ok(Some(format!("{name} holds {held} slices and {known} imports of {count}")));
+            let known = imports.list(&all).await.doing(doing)?.items;
+            let said = known.iter().filter(|import| import.status.is_some()).count();
+            if (held, known.len(), said) != (count, count, count) {
+                let known = known.len();
+                return Ok(Some(format!(
+                    "{name}: {held} slices, {known} imports, {said} statuses of {count}"
+                )));
             }
         }
-        Ok(None)
+        let exports: Api<ServiceExport> = Api::namespaced(self.source.clone(), namespace);
+        let exports = exports.list(&all).await.doing(|| "list the exports".to_owned())?.items;
+        let said = exports.iter().filter(|export| export.status.is_some()).count();
+        Ok((said != count).then(|| format!("{said} exports of {count} have a status")))
     }
 
     /// Changes the slices of some services; what will be seen of it, and when the source had acknowledged the last.

@@ -42,6 +42,8 @@ pub enum Broken {
     ImportOfNothing,
     /// An export is valid, the namespace is there, and the import is not.
     ImportMissing,
+    /// There is an import where the hub asks for none.
+    ImportedUnasked,
     /// Nothing is known, somebody is unheard, and yet something is taken away.
     DeletedInTheDark,
     /// The import does not name the clusters that export.
@@ -177,7 +179,7 @@ pub fn check(world: &World, plan: &Plan) -> Vec<Violation> {
             continue;
         };
         let mut report = |broken| report(id, broken);
-        imports::presence(world, key, cluster, &planned.import, &mut report);
+        imports::presence(world, key, (id, cluster), &planned.import, &mut report);
         imports::status(world, plan, id, planned.export.as_ref(), &mut report);
         dispatch::dispatch(world, key, id, cluster, planned, &mut report);
         match (&planned.import, &cluster.heard) {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::facts::Settings;
 use crate::intent::CrossCluster;
+use crate::intent::imports::{Asked, HubImports, ImportTo};
 use crate::memory::{Memory, MemoryUpdate, ServiceMemory};
-use crate::names::{ClusterId, ServiceKey};
+use crate::names::{ClusterId, Namespace, ServiceKey};
 use crate::plan::{Plan, Touched};
 use crate::services::{self, Cache};
 use crate::time::Time;
@@ -61,16 +62,7 @@ impl Engine {
         match self.world.apply(cluster, change) {
             Reach::Nobody => return Applied::Unchanged,
             Reach::Service(key) => drop(self.dirty.insert(key)),
-            Reach::Namespace(namespace) => {
-                let from = ServiceKey::before_all_of(&namespace);
-                let held = self.world.services.range(&from..).map(|(key, _)| key);
-                let remembered = self.world.memory.range(&from..).map(|(key, _)| key);
-                let held = held.take_while(|key| key.namespace == namespace);
-                let remembered = remembered.take_while(|key| key.namespace == namespace);
-                let asked = self.asked().filter(|key| key.namespace == namespace);
-                let concerned: Vec<ServiceKey> = held.chain(remembered).chain(asked).cloned().collect();
-                self.dirty.extend(concerned);
-            }
+            Reach::Namespace(namespace) => self.concerns(&namespace),
             Reach::Exporter(id) => {
                 let held = self.world.services.iter().filter(|(_, holdings)| holdings.contains_key(&id));
                 let remembered =
@@ -86,6 +78,60 @@ impl Engine {
             }
         }
         Applied::Changed
+    }
+
+    /// Every service of a namespace is to be planned.
+    fn concerns(&mut self, namespace: &Namespace) {
+        let from = ServiceKey::before_all_of(namespace);
+        let held = self.world.services.range(&from..).map(|(key, _)| key);
+        let remembered = self.world.memory.range(&from..).map(|(key, _)| key);
+        let held = held.take_while(|key| key.namespace == *namespace);
+        let remembered = remembered.take_while(|key| key.namespace == *namespace);
+        let asked = self.asked().filter(|key| key.namespace == *namespace);
+        let concerned: Vec<ServiceKey> = held.chain(remembered).chain(asked).cloned().collect();
+        self.dirty.extend(concerned);
+    }
+
+    /// What `ServiceImports` of the hub ask for, all of it; before anything is planned, or what one brought could be taken away.
+    pub fn set_imports(&mut self, imports: HubImports) {
+        if self.world.imports != imports {
+            self.world.imports = imports;
+            let all: Vec<ServiceKey> = self.all_services().cloned().collect();
+            self.dirty.extend(all);
+        }
+    }
+
+    /// The namespaces whose services are imported only where a ServiceImport of the hub goes.
+    pub fn set_explicit(&mut self, explicit: BTreeSet<Namespace>) {
+        let before = std::mem::replace(&mut self.world.imports.explicit, explicit);
+        let changed: Vec<Namespace> =
+            before.symmetric_difference(&self.world.imports.explicit).cloned().collect();
+        changed.iter().for_each(|namespace| self.concerns(namespace));
+    }
+
+    /// Where a ServiceImport of the hub goes, or that there is none which goes anywhere.
+    pub fn ask_import(&mut self, key: ServiceKey, to: Option<ImportTo>) {
+        let asked = &mut self.world.imports.asked;
+        let to = to.map(|to| Asked::To(Arc::new(to)));
+        let changed = asked.get(&key) != to.as_ref();
+        match to {
+            Some(to) => drop(asked.insert(key.clone(), to)),
+            None => drop(asked.remove(&key)),
+        }
+        if changed {
+            self.dirty.insert(key);
+        }
+    }
+
+    /// It has been said of every ServiceImport of the hub where it goes: one of which nothing was said goes nowhere.
+    pub fn imports_are_placed(&mut self) {
+        let asked = &mut self.world.imports.asked;
+        let nowhere: Vec<ServiceKey> = asked
+            .iter()
+            .filter(|(_, asked)| **asked == Asked::Unplaced)
+            .map(|(key, _)| key.clone())
+            .collect();
+        nowhere.into_iter().for_each(|key| self.ask_import(key, None));
     }
 
     /// Changes what holds for exports that do not say otherwise.
@@ -146,7 +192,7 @@ impl Engine {
         let (plan, memory) = services::plan(&self.world, key, &mut last.cache, now);
         let touched = last.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));
         let plan = match (&touched, last.plan.take()) {
-            (Touched::Nothing, Some(before)) => before,
+            (Touched::Nothing, Some(before)) if before.balanced == plan.balanced => before,
             (Touched::Nothing | Touched::Slices(_) | Touched::Everything, _) => Arc::new(plan),
         };
         let update = self.remember(key, memory);
@@ -166,6 +212,11 @@ impl Engine {
     /// The last plan of a service.
     pub fn last_plan(&self, key: &ServiceKey) -> Option<&Arc<Plan>> {
         self.last.get(key)?.plan.as_ref()
+    }
+
+    /// Whether a service waits for a plan.
+    pub fn is_dirty(&self, key: &ServiceKey) -> bool {
+        self.dirty.contains(key)
     }
 
     /// The services that wait for a plan.

@@ -4,6 +4,8 @@
 //! [`crate::services::crossing`]), who consumes, which Service of a consumer the endpoints are attached to, and how the slices there
 //! are called. Facts, rendering, liveness, locality and naming are the same code for both.
 
+pub mod imports;
+
 use std::collections::BTreeSet;
 
 use crate::facts::{Liveness, Locality};
@@ -30,7 +32,7 @@ impl Intent {
     }
 }
 
-/// What a `MultiClusterService` of type `CrossCluster` asks for.
+/// What a `MultiClusterService` asks for. One of type `LoadBalancer` has no consumers, and is balanced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CrossCluster {
     /// Whose endpoints are used.
@@ -45,6 +47,8 @@ pub struct CrossCluster {
     pub locality: Option<Locality>,
     /// Whether hostnames cross: `web-0.web.ns.svc` then answers from every cluster that has one.
     pub hostnames: bool,
+    /// Whether one balancer outside all clusters leads to the providers.
+    pub balanced: bool,
 }
 
 /// Some clusters.

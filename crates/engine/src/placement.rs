@@ -5,6 +5,7 @@
 //!   select        which clusters: affinity, taints, readiness, spread
 //!   divide        how many replicas in each
 //!   dependencies  what goes along
+//!   autoscale     whose replicas are a member's own, because an autoscaler goes there
 //!   prune         what of a template travels
 //!   overrides     how a copy differs in one cluster
 //!   aggregate     what the copies say, together
@@ -15,6 +16,7 @@
 
 pub mod affinity;
 pub mod aggregate;
+pub mod autoscale;
 pub mod choose;
 pub mod dependencies;
 pub mod divide;
@@ -32,6 +34,7 @@ use serde_json::Value;
 
 use crate::names::ClusterId;
 use affinity::ClusterFact;
+use autoscale::{Autoscalers, Workload};
 use object::{Kind, ObjectKey};
 use overrides::{OverrideError, OverrideSpec};
 use policy::{ConflictResolution, Placement, PolicyId, PropagationSpec, Suspension};
@@ -138,6 +141,7 @@ pub struct Placer {
     /// What goes along with whom.
     needs: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     needed_by: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    autoscalers: Autoscalers,
     dirty: BTreeSet<ObjectKey>,
     /// Kinds whose templates have to be known, and those of them that nobody has been told of.
     kinds: BTreeSet<Kind>,
@@ -190,6 +194,11 @@ impl Placer {
                 let template = template.filter(|template| travels(&key, template));
                 let before = replace(&mut self.templates, &key, template.clone());
                 if before != template || (template.is_none() && self.decided.contains_key(&key)) {
+                    if autoscale::is_autoscaler(&key.kind) {
+                        for workload in self.autoscalers.note(&key, template.as_deref()) {
+                            self.mark(&workload);
+                        }
+                    }
                     self.dirty.insert(key);
                 }
             }
@@ -212,6 +221,12 @@ impl Placer {
     fn concerns(&mut self, whom: impl Fn(&ObjectKey, &Value) -> bool) {
         let found = self.templates.iter().filter(|(key, template)| whom(key, template));
         self.dirty.extend(found.map(|(key, _)| key.clone()));
+    }
+
+    /// Plans a workload anew, whatever version its template is of.
+    fn mark(&mut self, workload: &Workload) {
+        let keys = self.kinds.iter().filter_map(|kind| workload.key(kind));
+        self.dirty.extend(keys.filter(|key| self.templates.contains_key(key)));
     }
 
     /// Kinds whose templates have to be known from now on.
@@ -249,7 +264,16 @@ impl Placer {
 
     /// Plans the next of what changed, among kinds whose templates are all known: one that is not known yet is not gone.
     pub fn plan_next_of(&mut self, known: impl Fn(&Kind) -> bool) -> Option<(ObjectKey, Outcome)> {
-        let key = self.dirty.iter().find(|key| known(&key.kind)).cloned()?;
+        // Autoscalers that were placed in a former life, and what they scale is not known yet: until then replicas stay as they are.
+        let unread: Vec<&Kind> =
+            self.kinds.iter().filter(|kind| autoscale::is_autoscaler(kind) && !known(kind)).collect();
+        let placed = |kind: &Kind, namespace: &str| {
+            self.decided.keys().any(|key| key.kind == *kind && key.namespace == namespace)
+        };
+        let waits = |key: &ObjectKey| {
+            object::has_replicas(&key.kind) && unread.iter().any(|kind| placed(kind, &key.namespace))
+        };
+        let key = self.dirty.iter().find(|key| known(&key.kind) && !waits(key)).cloned()?;
         self.dirty.remove(&key);
         let outcome = self.plan(&key);
         Some((key, outcome))
@@ -286,6 +310,9 @@ impl Placer {
         }
         if changed {
             self.dirty.extend(self.needs.get(key).into_iter().flatten().cloned());
+            if let Some(workload) = self.autoscalers.target(key).cloned() {
+                self.mark(&workload);
+            }
         }
         self.goes_along(key, &needs);
         let required_by = self.needed_by.get(key).cloned().unwrap_or_default();
@@ -383,6 +410,9 @@ impl Placer {
                 if let Some(replicas) = replicas {
                     set_replicas(&mut object, template, replicas);
                 }
+                if self.is_scaled_in(key, &id) {
+                    object["metadata"]["labels"][autoscale::RETAIN_REPLICAS] = "true".into();
+                }
                 let object = overrides::apply(&self.overrides, key, object, &id, cluster).map(Arc::new);
                 let suspended = speaks.is_some_and(|decision| decision.suspension.holds_up(id.as_str()));
                 Some((id, Copy { object, conflict, suspended, observed }))
@@ -390,6 +420,12 @@ impl Placer {
             .collect();
         let unknown = decision.as_ref().map(|decision| self.unknown(&decision.placement)).unwrap_or_default();
         Placed { decision, required_by, nowhere, unknown, copies }
+    }
+
+    /// Whether an autoscaler of a workload goes to the cluster.
+    fn is_scaled_in(&self, workload: &ObjectKey, id: &ClusterId) -> bool {
+        let mut placed = self.autoscalers.of(workload).filter_map(|autoscaler| self.decided.get(autoscaler));
+        placed.any(|decision| decision.clusters.contains_key(id))
     }
 
     /// Clusters that are named and are no members.
@@ -433,7 +469,7 @@ fn is_made_by_members(key: &ObjectKey) -> bool {
 }
 
 /// Whether a template may leave the hub at all: what a control plane keeps for itself does not.
-fn travels(key: &ObjectKey, template: &Value) -> bool {
+pub fn travels(key: &ObjectKey, template: &Value) -> bool {
     let reserved = ["kube-", "karmada-es-"].iter().any(|prefix| key.namespace.starts_with(prefix))
         || ["karmada-system", "karmada-cluster", "atoll-system"].contains(&key.namespace.as_str());
     let own = ["policy.karmada.io", "work.karmada.io", "cluster.karmada.io"].contains(&key.kind.group());

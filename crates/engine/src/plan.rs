@@ -1,16 +1,16 @@
 //! What each cluster should hold of one service. Members compare it with what they hold, and write the difference.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use litemap::LiteMap;
 
 use crate::facts::{
-    EndpointConditions, InternalTrafficPolicy, Pairs, ServicePort, SessionAffinity, SlicePort,
+    EndpointConditions, InternalTrafficPolicy, Pairs, Protocol, ServicePort, SessionAffinity, SlicePort,
     TrafficDistribution,
 };
-use crate::names::{ClusterId, Hostname, NodeName, ServiceKey, ServiceName, SliceName, Uid, Zone};
+use crate::names::{ClusterId, Hostname, NodeName, PortName, ServiceKey, ServiceName, SliceName, Uid, Zone};
 use crate::network::Family;
 use crate::reason::{
     Conflict, CrossNote, ExportReady, ImportNote, ImportReady, Invalid, Kept, KeyRefused, SliceNote,
@@ -25,6 +25,8 @@ pub struct Plan {
     pub service: ServiceKey,
     /// What a `MultiClusterService` comes to, if there is one.
     pub crossing: Option<Arc<Crossing>>,
+    /// What its balancer leads to, if it is of type `LoadBalancer`. No member holds anything of it.
+    pub balanced: Option<Arc<Balanced>>,
     /// Every member has an entry.
     pub clusters: LiteMap<ClusterId, ClusterPlan>,
 }
@@ -79,6 +81,32 @@ pub struct Crossing {
     pub notes: Vec<CrossNote>,
 }
 
+/// What a balancer outside all clusters leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Balanced {
+    /// Where clients come in, and what the first provider calls it.
+    pub ports: BTreeMap<(Protocol, u16), PortName>,
+    /// Who answers, by the port where clients come in and by address.
+    pub backends: BTreeMap<((Protocol, u16), SocketAddr), Backend>,
+    /// For how many seconds a client comes back to the same backend; none if it need not.
+    pub affinity: Option<u32>,
+    /// Providers that will tell what they have in a moment: until then nothing can be said of the whole.
+    pub awaited: BTreeSet<ClusterId>,
+    /// Providers that are lost and were never heard, whose endpoints are to be kept: whoever has some of theirs keeps them.
+    pub unheard: BTreeSet<ClusterId>,
+}
+
+/// One that answers a balancer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backend {
+    /// Where it is.
+    pub cluster: ClusterId,
+    /// Its zone.
+    pub zone: Option<Zone>,
+    /// False: it finishes what it has, and should get nothing new.
+    pub ready: bool,
+}
+
 /// What a cluster should hold as an importer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportPlan {
@@ -102,6 +130,8 @@ pub enum WhyAbsent {
     NotExported,
     /// The namespace does not exist there.
     NoNamespace,
+    /// Its namespace is imported only where a ServiceImport of the hub goes, and none goes there.
+    NotAsked,
 }
 
 /// Why a cluster is left alone.
@@ -113,6 +143,8 @@ pub enum WhyUntouched {
     NamespaceTerminating,
     /// Nothing is known of the service, and a cluster that has not been heard from may know more.
     NothingKnown,
+    /// The hub has a ServiceImport for it, and where that goes is not known yet.
+    PlacementUnknown,
 }
 
 /// The slices that an importer should hold from one source.

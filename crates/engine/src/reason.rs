@@ -5,6 +5,7 @@ pub mod text;
 use std::sync::Arc;
 
 use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
+use crate::intent::imports::ImportPort;
 use crate::names::{ClusterId, PortName, ServiceName};
 use crate::network::{AddressRefused, Family};
 use crate::time::Time;
@@ -159,6 +160,11 @@ pub enum ImportReady {
         /// The hashed name.
         hashed: ServiceName,
     },
+    /// The service has none of the ports that the hub's ServiceImport names.
+    NoPortAsked {
+        /// Those ports.
+        asked: Vec<ImportPort>,
+    },
 }
 
 impl ImportReady {
@@ -167,7 +173,7 @@ impl ImportReady {
         match self {
             Self::Ready => "Ready",
             Self::IpFamilyNotSupported { .. } => "IPFamilyNotSupported",
-            Self::NamesTaken { .. } => "Pending",
+            Self::NamesTaken { .. } | Self::NoPortAsked { .. } => "Pending",
         }
     }
 }
@@ -186,6 +192,8 @@ pub enum ImportNote {
     FamiliesLeftOut(Vec<Family>),
     /// The cluster's API does not know the service's traffic distribution.
     TrafficDistributionLeftOut(TrafficDistribution),
+    /// The hub's ServiceImport names a port that the service does not have.
+    NoSuchPort(ImportPort),
 }
 
 /// Why a source's slices stay as they are planned.

@@ -8,9 +8,11 @@
 //! | [`importer`] | what each cluster gets: families cut, [`withdraw`], locality |
 //! | [`status`] | what each export is told |
 //! | [`crossing`] | what a `MultiClusterService` asks for: its providers' slices in its consumers |
+//! | [`balancing`] | what a `MultiClusterService`'s balancer leads to |
 //!
 //! [`supply`] is what importers and consumers have in common: what is held from one source, and why.
 
+pub mod balancing;
 pub mod crossing;
 pub mod exported;
 pub mod families;
@@ -31,6 +33,7 @@ use std::sync::Arc;
 
 use litemap::LiteMap;
 
+use self::crossing::Crossed;
 use self::merge::Merged;
 use self::naming::Derived;
 use self::recall::{Recalled, Verdicts};
@@ -38,6 +41,7 @@ use self::slices::{PortRule, Rules};
 use self::sources::Sources;
 use crate::facts::{Capabilities, NamespaceState};
 use crate::intent::Intent;
+use crate::intent::imports::{ImportPort, Wanted};
 use crate::memory::ServiceMemory;
 use crate::names::{ClusterId, ServiceKey};
 use crate::plan::{ClusterPlan, ImportPlan, Plan, WhyAbsent, WhyUntouched};
@@ -74,9 +78,9 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
     let mut crossed = crossing::cross(world, key, &mut cache.crossing);
     let targets = naming::derived(key);
     let mut clusters = LiteMap::with_capacity(world.clusters.len());
-    let mut shared: Vec<(&Capabilities, Derived, ImportPlan)> = Vec::new();
+    let mut shared: Vec<(&Capabilities, &[ImportPort], Derived, ImportPlan)> = Vec::new();
     for (id, cluster) in &world.clusters {
-        let import = match place(key, cluster, &recalled, merged.as_deref()) {
+        let import = match place(world, key, (id, cluster), &recalled, merged.as_deref()) {
             Place::Left(why) => ImportPlan::Untouched(why),
             Place::Empty(why) => {
                 if let Some(memory) = &mut recalled.memory {
@@ -84,7 +88,7 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
                 }
                 ImportPlan::Absent(why)
             }
-            Place::Imports(capabilities, merged) => {
+            Place::Imports(capabilities, ports, merged) => {
                 let hashed_before = recalled.memory.as_ref().is_some_and(|m| m.hashed_in.contains(id));
                 let name = targets.choose(&cluster.taken, hashed_before);
                 if let (Derived::PlainTaken { .. }, Some(memory)) = (&name, &mut recalled.memory) {
@@ -92,14 +96,16 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
                 }
                 // Those that export nothing of it, can do the same and use the same name get the same.
                 let exports = merged.clusters.contains(id);
-                let same = shared.iter().find(|(c, n, _)| !exports && *c == capabilities && *n == name);
+                let same = shared
+                    .iter()
+                    .find(|(c, p, n, _)| !exports && *c == capabilities && *p == ports && *n == name);
                 match same {
-                    Some((_, _, plan)) => plan.clone(),
+                    Some((_, _, _, plan)) => plan.clone(),
                     None => {
-                        let plan =
-                            importer::import(world, merged, &mut cache.sources, id, capabilities, &name);
+                        let here = importer::Here { id, capabilities, name: &name, ports };
+                        let plan = importer::import(world, merged, &mut cache.sources, &here);
                         if !exports {
-                            shared.push((capabilities, name, plan.clone()));
+                            shared.push((capabilities, ports, name, plan.clone()));
                         }
                         plan
                     }
@@ -110,7 +116,8 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
         let (dispatch, follow) = crossed.of(id);
         clusters.insert(id.clone(), ClusterPlan { import, export, dispatch, follow });
     }
-    (Plan { service: key.clone(), crossing: crossed.crossing, clusters }, recalled.memory)
+    let Crossed { crossing, balanced, .. } = crossed;
+    (Plan { service: key.clone(), crossing, balanced, clusters }, recalled.memory)
 }
 
 /// Merges the exports, or finds that they are what they were.
@@ -126,26 +133,32 @@ fn remerge(
 }
 
 enum Place<'a> {
-    Imports(&'a Capabilities, &'a Merged),
+    Imports(&'a Capabilities, &'a [ImportPort], &'a Merged),
     Empty(WhyAbsent),
     Left(WhyUntouched),
 }
 
 /// Does this cluster import the service?
 fn place<'a>(
+    world: &'a World,
     key: &ServiceKey,
-    cluster: &'a Cluster,
+    (id, cluster): (&ClusterId, &'a Cluster),
     recalled: &Recalled,
     merged: Option<&'a Merged>,
 ) -> Place<'a> {
     let Some(capabilities) = &cluster.heard else { return Place::Left(WhyUntouched::NotHeard) };
-    match (cluster.namespaces.get(&key.namespace), merged) {
-        (None, _) => Place::Empty(WhyAbsent::NoNamespace),
-        (Some(NamespaceState::Terminating), _) => Place::Left(WhyUntouched::NamespaceTerminating),
-        (Some(NamespaceState::Active), Some(merged)) => Place::Imports(capabilities, merged),
-        (Some(NamespaceState::Active), None) if recalled.in_the_dark => {
+    match cluster.namespaces.get(&key.namespace) {
+        None => return Place::Empty(WhyAbsent::NoNamespace),
+        Some(NamespaceState::Terminating) => return Place::Left(WhyUntouched::NamespaceTerminating),
+        Some(NamespaceState::Active) => {}
+    }
+    match (world.imports.wanted(key, id), merged) {
+        (Wanted::No, _) => Place::Empty(WhyAbsent::NotAsked),
+        (Wanted::Yes(ports), Some(merged)) => Place::Imports(capabilities, ports, merged),
+        (Wanted::Unknown, Some(_)) => Place::Left(WhyUntouched::PlacementUnknown),
+        (Wanted::Yes(_) | Wanted::Unknown, None) if recalled.in_the_dark => {
             Place::Left(WhyUntouched::NothingKnown)
         }
-        (Some(NamespaceState::Active), None) => Place::Empty(WhyAbsent::NotExported),
+        (Wanted::Yes(_) | Wanted::Unknown, None) => Place::Empty(WhyAbsent::NotExported),
     }
 }

@@ -7,6 +7,7 @@ use litemap::LiteMap;
 
 use crate::facts::{Capabilities, Contact, ExportFact, NamespaceState, ServiceFact, Settings, SliceFact};
 use crate::intent::CrossCluster;
+use crate::intent::imports::HubImports;
 use crate::memory::Memory;
 use crate::names::{ClusterId, Namespace, ServiceKey, SliceName};
 use crate::network::Networks;
@@ -24,6 +25,8 @@ pub struct World {
     /// The `MultiClusterServices` of type `CrossCluster`; none until all of them are known, since one that is not known must not be
     /// taken for one that is not there.
     pub intents: Option<BTreeMap<ServiceKey, Arc<CrossCluster>>>,
+    /// What `ServiceImports` of the hub ask for.
+    pub imports: HubImports,
     /// What holds for exports that do not say otherwise.
     pub settings: Settings,
 }
@@ -123,7 +126,7 @@ impl World {
                 clusters.entry(id.clone()).or_insert_with(Cluster::default);
             }
         }
-        Self { clusters, services: BTreeMap::new(), memory, intents: None, settings }
+        Self { clusters, memory, settings, ..Self::default() }
     }
 
     /// The members not heard from since the hub started.

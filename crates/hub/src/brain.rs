@@ -16,10 +16,12 @@ use std::time::{Duration, Instant};
 use atoll_engine::engine::{Applied, Engine};
 use atoll_engine::facts::{Contact, Settings};
 use atoll_engine::intent::CrossCluster;
+use atoll_engine::intent::imports::{Asked, HubImports};
 use atoll_engine::memory::{Memory, MemoryUpdate};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::network::Networks;
-use atoll_engine::plan::{DispatchPlan, Plan, Touched};
+use atoll_engine::plan::{Balanced, DispatchPlan, ImportPlan, Plan, Touched, WhyAbsent};
+use atoll_engine::reason::{ImportReady, text};
 use atoll_engine::time::Time;
 use atoll_engine::world::{Change, Cluster};
 use atoll_member::Report;
@@ -32,6 +34,7 @@ use trace::Trace;
 pub(crate) use trace::Propagation;
 
 use crate::crossing::view::{Contact as Reached, Member, Part, View};
+use crate::imports;
 
 /// One moment, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -166,6 +169,36 @@ impl Brain {
         plans.iter().map(|plan| self.assign(id, plan, &Touched::Everything)).collect()
     }
 
+    /// What `ServiceImports` of the hub ask for, before anything is planned.
+    pub(crate) fn set_imports(&mut self, imports: HubImports) {
+        self.engine.set_imports(imports);
+    }
+
+    /// Something about `ServiceImports` of the hub is new.
+    pub(crate) fn imports(&mut self, news: imports::News) {
+        match news {
+            imports::News::Explicit(namespaces) => self.engine.set_explicit(namespaces),
+            imports::News::To(key, to) => self.engine.ask_import(key, to),
+            imports::News::Placed => self.engine.imports_are_placed(),
+        }
+    }
+
+    /// Why clusters to which a ServiceImport of the hub goes have no derived Service; nothing if the hub has no such import.
+    pub(crate) fn absent(&self, key: &ServiceKey) -> Option<imports::Absent> {
+        let Some(Asked::To(to)) = self.engine.world().imports.asked.get(key) else { return None };
+        let plan = self.plan_of(key);
+        let why = |id: &ClusterId| match plan.map(|plan| plan.clusters.get(id).map(|part| &part.import)) {
+            Some(Some(ImportPlan::Absent(why))) => Some(text::absent(*why).to_owned()),
+            Some(Some(ImportPlan::Present { import, .. })) if import.ready != ImportReady::Ready => {
+                Some(text::import_message(&import.ready, &import.notes))
+            }
+            Some(Some(ImportPlan::Present { .. } | ImportPlan::Untouched(_)) | None) => None,
+            // No plan is kept of what nobody has anything of.
+            None => self.settle.is_none().then(|| text::absent(WhyAbsent::NotExported).to_owned()),
+        };
+        Some(to.clusters.iter().filter_map(|id| Some((id.clone(), why(id)?))).collect())
+    }
+
     /// All the `MultiClusterServices` there are, before anything is planned; `ending` are those that are being deleted.
     pub(crate) fn set_intents(
         &mut self,
@@ -206,6 +239,11 @@ impl Brain {
     /// The last plan of a service, once it could be made of what members have said.
     pub(crate) fn plan_of(&self, key: &ServiceKey) -> Option<&Plan> {
         self.engine.last_plan(key).filter(|_| self.settle.is_none()).map(|plan| &**plan)
+    }
+
+    /// What the balancer of a service leads to, as far as that is known: nothing while something newer waits to be planned.
+    pub(crate) fn balanced(&self, key: &ServiceKey) -> Option<Arc<Balanced>> {
+        self.plan_of(key).filter(|_| !self.engine.is_dirty(key))?.balanced.clone()
     }
 
     /// How it is with such a service.

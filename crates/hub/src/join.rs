@@ -24,6 +24,7 @@ use atoll_member::{Clients, Identity};
 use kube::api::ListParams;
 use kube::{Api, Client};
 
+pub(crate) use check::known;
 pub use check::{Known, Newcomer, Refusal, check};
 pub use error::JoinError;
 pub use rbac::Propagation;
@@ -224,5 +225,5 @@ async fn members(hub: &Client) -> Result<BTreeMap<String, Known>, JoinError> {
         Err(error) if connect::code(&error) == Some(404) => Vec::new(), // no CRD, no members
         Err(error) => return Err(JoinError::hub(error)),
     };
-    Ok(clusters.iter().map(check::known).collect())
+    Ok(clusters.iter().map(known).collect())
 }

@@ -10,20 +10,21 @@ use atoll_engine::memory::MemoryUpdate;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
 use atoll_member::{Assignment, Permit, Problem, Report};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::brain::{Brain, Command, Now};
-use crate::clusterset;
 use crate::crossing::board::Wish;
 use crate::crossing::{self, Board};
 use crate::http::{Pages, Stage};
+use crate::imports;
 use crate::mirror::{self, Mirror};
 use crate::options::Options;
-use crate::policies::{self, Copied, Policies};
+use crate::policies::{self, Policies};
 use crate::roster::{self, Roster};
 use crate::run::HubError;
+use crate::{balancing, clusterset};
 use crate::{store, watch};
 use members::Members;
 
@@ -56,6 +57,11 @@ struct Lead {
     updates: UnboundedSender<MemoryUpdate>,
     reports: UnboundedReceiver<(ClusterId, Report)>,
     board: Board,
+    desk: balancing::Desk,
+    /// Where the controller of load balancers hears of services; none if they are somebody else's.
+    balancers: Option<UnboundedSender<lb::controller::Event>>,
+    /// Services whose balancers have to be looked at.
+    balancing_news: BTreeSet<ServiceKey>,
     policies: Policies,
     crossing_writes: UnboundedSender<crossing::Command>,
     /// `MultiClusterServices` that have to be looked at, whatever the engine says.
@@ -89,6 +95,8 @@ pub(crate) async fn lead(
         .cloned()
         .collect();
     let mut brain = Brain::new(options.settings, memory, options.lease_time, Instant::now() + options.settle);
+    // Who does not answer now may have given slices to others: without it they would be taken for nobody's.
+    recorded.keys().for_each(|id| brain.joined(id));
     let mut tasks = JoinSet::new();
     let (updates, to_write) = unbounded_channel();
     let (ended, mut written) = unbounded_channel();
@@ -97,9 +105,14 @@ pub(crate) async fn lead(
     let (seen, mut membership) = unbounded_channel();
     tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
     let (reporter, reports) = unbounded_channel();
-    let mut board = Board::default();
+    let mut board = Board::new(options.balancing.is_somebodys());
+    let mut desk = balancing::Desk::new(&clusterset);
     let (mut intents, mut ending, mut asked) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+    let balancers = balancing::spawn(&options.balancing, client, namespace, &permit, &mut tasks);
     for object in crossing::list(client).await? {
+        if let (Some(events), Some(event)) = (&balancers, desk.seen(&object, None)) {
+            let _ = events.send(event);
+        }
         let (wish, commands) = board.seen(&object, &permanent_id());
         asked.extend(commands);
         match wish {
@@ -108,7 +121,7 @@ pub(crate) async fn lead(
             Some(Wish::Gone(_)) | None => {}
         }
     }
-    let (policies, mut copied) = policies::spawn(
+    let (policies, mut policy_news) = policies::spawn(
         client.clone(),
         watches.clone(),
         namespace,
@@ -118,6 +131,7 @@ pub(crate) async fn lead(
         &mut tasks,
     );
     brain.set_intents(intents, ending);
+    brain.set_imports(imports::list(client).await?);
     let (mut crossings, crossing_writes) =
         crossing::spawn(client.clone(), watches.clone(), permit.clone(), Arc::clone(&hub), &mut tasks);
     let mut mirror = Mirror::default();
@@ -139,6 +153,9 @@ pub(crate) async fn lead(
         updates,
         reports,
         board,
+        desk,
+        balancers,
+        balancing_news: BTreeSet::new(),
         policies,
         crossing_writes,
         crossing_news: BTreeSet::new(),
@@ -164,12 +181,13 @@ pub(crate) async fn lead(
             () = until(due), if due.is_some() => lead.due(),
             () = std::future::ready(()), if more => {}
             Some(seen) = crossings.recv() => lead.crossing(seen),
-            Some((key, copied)) = copied.recv() => lead.copied(key, copied),
+            Some(news) = policy_news.recv() => lead.policies_say(news),
             Some(change) = exports.recv() => lead.exported(change),
             _ = showing.tick() => lead.show_crossings(),
             _ = housekeeping.tick() => lead.housekeeping(),
         }
         more = lead.plan();
+        lead.balance();
     }
     pages.enter(Stage::Stopping);
     lead.members.stop_all().await;
@@ -267,10 +285,17 @@ impl Lead {
 
     /// A `MultiClusterService` has changed.
     fn crossing(&mut self, seen: crossing::Seen) {
-        let (wish, commands) = match seen {
-            crossing::Seen::There(object) => self.board.seen(&object, &permanent_id()),
-            crossing::Seen::Gone(namespace, name) => (self.board.gone(&namespace, &name), Vec::new()),
+        let (balancer, (wish, commands)) = match seen {
+            crossing::Seen::There(object) => {
+                let key = ServiceKey::parse(&object.namespace().unwrap_or_default(), &object.name_any()).ok();
+                let balanced = key.filter(|_| self.roster.listed()).and_then(|key| self.brain.balanced(&key));
+                (self.desk.seen(&object, balanced.as_deref()), self.board.seen(&object, &permanent_id()))
+            }
+            crossing::Seen::Gone(namespace, name) => {
+                (self.desk.gone(&namespace, &name), (self.board.gone(&namespace, &name), Vec::new()))
+            }
         };
+        self.tell_balancers(balancer);
         for command in commands {
             let _ = self.crossing_writes.send(command);
         }
@@ -293,9 +318,34 @@ impl Lead {
         }
     }
 
-    fn copied(&mut self, key: ServiceKey, copied: Copied) {
-        if self.board.copied(&key, copied) {
-            self.crossing_news.insert(key);
+    /// Tells the controller of load balancers what the last plans mean for it.
+    fn balance(&mut self) {
+        let planned = self.brain.handed_out();
+        self.mirror_news.extend(planned.iter().cloned());
+        self.balancing_news.extend(planned);
+        if !self.roster.listed() {
+            return; // a member that is not known yet is not gone
+        }
+        for key in std::mem::take(&mut self.balancing_news) {
+            let event = self.desk.look_at(&key, self.brain.balanced(&key).as_deref());
+            self.tell_balancers(event);
+        }
+    }
+
+    fn tell_balancers(&self, event: Option<lb::controller::Event>) {
+        if let (Some(events), Some(event)) = (&self.balancers, event) {
+            let _ = events.send(event);
+        }
+    }
+
+    fn policies_say(&mut self, news: policies::News) {
+        match news {
+            policies::News::Copied(key, copied) => {
+                if self.board.copied(&key, copied) {
+                    self.crossing_news.insert(key);
+                }
+            }
+            policies::News::Imports(news) => self.brain.imports(news),
         }
     }
 
@@ -330,7 +380,11 @@ impl Lead {
 
     /// Brings the copies of slices that were exported through the hub up to date: after the members.
     fn show_mirror(&mut self) {
-        self.mirror_news.append(&mut self.brain.handed_out());
+        for key in &self.mirror_news {
+            if let Some(absent) = self.brain.absent(key) {
+                self.policies.absent(key.clone(), absent);
+            }
+        }
         if !self.exports_known || !self.roster.listed() {
             return; // one that is not known yet is not gone
         }

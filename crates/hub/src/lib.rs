@@ -13,9 +13,10 @@
 //! it), `brain` (what is planned and handed out, in which order), `election` (who leads, until when). `lead` is the shell around
 //! them. Endpoints never pass through the hub's API: a changed slice costs no request to it.
 //!
-//! [`join`] and [`unjoin`] are the library's side of the commands of the same names.
+//! [`join`] and [`unjoin`] are the library's side of the commands of the same names; [`reach`] is that of `-C`.
 
 mod annotations;
+pub mod balancing;
 mod brain;
 mod clean;
 mod clusterset;
@@ -26,6 +27,7 @@ mod election;
 mod health;
 mod http;
 mod identify;
+mod imports;
 pub mod join;
 mod latest;
 mod lead;
@@ -34,6 +36,7 @@ mod mirror;
 pub mod networks;
 pub mod options;
 mod policies;
+pub mod reach;
 mod roster;
 mod run;
 mod store;

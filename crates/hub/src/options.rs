@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use atoll_engine::facts::Settings;
 
+use crate::balancing::Balancing;
+use crate::networks::Ranges;
+
 /// The namespace in the hub's API, and in members, where what is ours and belongs to no service lives.
 pub const NAMESPACE: &str = "atoll-system";
 
@@ -30,6 +33,8 @@ pub struct Options {
     pub settle: Duration,
     /// Whether namespaces of the hub are made in every member.
     pub sync_namespaces: bool,
+    /// Who makes load balancers.
+    pub balancing: Balancing,
 }
 
 impl Options {
@@ -43,6 +48,7 @@ impl Options {
             settings: Settings::default(),
             settle: Duration::from_secs(1),
             sync_namespaces: true,
+            balancing: Balancing::BuiltIn(Ranges::default()),
         }
     }
 }

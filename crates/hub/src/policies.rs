@@ -29,6 +29,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::connect::code;
+use crate::imports;
 use desk::{Command, Desk, Event, Scope, Source};
 use write::{Part, Place, Write};
 
@@ -52,6 +53,16 @@ pub(crate) struct Policies {
     membership: UnboundedSender<Membership>,
     reports: UnboundedSender<(ClusterId, CopyReport)>,
     implied: UnboundedSender<Implied>,
+    absent: UnboundedSender<(ServiceKey, imports::Absent)>,
+}
+
+/// What the leadership is told.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// What became of the Service of a `MultiClusterService`.
+    Copied(ServiceKey, Copied),
+    /// Where `ServiceImports` go.
+    Imports(imports::News),
 }
 
 /// What a `MultiClusterService` asks for its Service, or that there is none any more.
@@ -72,6 +83,11 @@ impl Policies {
     /// A `MultiClusterService` is there, has changed, or is gone.
     pub(crate) fn imply(&self, key: ServiceKey, intent: Option<CrossCluster>) {
         let _ = self.implied.send((key, intent));
+    }
+
+    /// Why clusters that should import a service do not; none if all do.
+    pub(crate) fn absent(&self, key: ServiceKey, absent: imports::Absent) {
+        let _ = self.absent.send((key, absent));
     }
 
     /// A member runs.
@@ -99,18 +115,19 @@ pub(crate) fn spawn(
     permit: Permit,
     intents: &BTreeMap<ServiceKey, CrossCluster>,
     tasks: &mut JoinSet<()>,
-) -> (Policies, UnboundedReceiver<(ServiceKey, Copied)>) {
+) -> (Policies, UnboundedReceiver<News>) {
     let (membership, members) = unbounded_channel();
     let (reports, reported) = unbounded_channel();
     let (implied, implies) = unbounded_channel();
-    let (copied, copies) = unbounded_channel();
+    let (absent, absents) = unbounded_channel();
+    let (told, news) = unbounded_channel();
     let mut desk = Desk::new(namespace, sync_namespaces);
     for (key, intent) in intents {
         desk.imply(key.clone(), Some(intent)); // before anything is planned
     }
-    let inputs = Inputs { members, reported, implies };
-    tasks.spawn(Shell::run(desk, client, watches, permit, inputs, copied));
-    (Policies { membership, reports, implied }, copies)
+    let inputs = Inputs { members, reported, implies, absents };
+    tasks.spawn(Shell::run(desk, client, watches, permit, inputs, told));
+    (Policies { membership, reports, implied, absent }, news)
 }
 
 /// What comes from the leadership.
@@ -118,6 +135,7 @@ struct Inputs {
     members: UnboundedReceiver<Membership>,
     reported: UnboundedReceiver<(ClusterId, CopyReport)>,
     implies: UnboundedReceiver<Implied>,
+    absents: UnboundedReceiver<(ServiceKey, imports::Absent)>,
 }
 
 /// The kinds of which a cluster may hold copies.
@@ -148,7 +166,7 @@ struct Shell {
     members: BTreeMap<ClusterId, Copies>,
     events: UnboundedSender<Event>,
     writes: UnboundedSender<(Place, Write)>,
-    copied: UnboundedSender<(ServiceKey, Copied)>,
+    news: UnboundedSender<News>,
     tasks: JoinSet<()>,
 }
 
@@ -159,14 +177,14 @@ impl Shell {
         watches: Client,
         permit: Permit,
         inputs: Inputs,
-        copied: UnboundedSender<(ServiceKey, Copied)>,
+        news: UnboundedSender<News>,
     ) {
-        let Inputs { members: mut membership, reported: mut reports, mut implies } = inputs;
+        let Inputs { members: mut membership, reported: mut reports, mut implies, mut absents } = inputs;
         let (events, mut noted) = unbounded_channel();
         let (writes, to_write) = unbounded_channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(write::write_all(client, permit, to_write, events.clone()));
-        let mut shell = Self { watches, members: BTreeMap::new(), events, writes, copied, tasks };
+        let mut shell = Self { watches, members: BTreeMap::new(), events, writes, news, tasks };
         for source in Source::FIXED {
             shell.watch(kind_of(&source), source);
         }
@@ -181,6 +199,7 @@ impl Shell {
                 },
                 Some((key, intent)) = implies.recv() => Some(Event::Implied(key, intent.map(Box::new))),
                 Some(event) = noted.recv() => Some(event),
+                Some((key, absent)) = absents.recv() => Some(Event::Absent(key, absent)),
                 Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
                 _ = whiles.tick(), if desk.waits() => Some(Event::Waited),
             };
@@ -227,7 +246,8 @@ impl Shell {
     fn carry_out(&mut self, command: Command) {
         let (object, part, write) = match command {
             Command::Watch(kind) => return self.watch(kind.clone(), Source::Templates(kind)),
-            Command::Copied(key, copied) => return drop(self.copied.send((key, copied))),
+            Command::Copied(key, copied) => return drop(self.news.send(News::Copied(key, copied))),
+            Command::Imports(news) => return drop(self.news.send(News::Imports(news))),
             Command::Order(id, key, order) => {
                 if let Some(copies) = self.members.get(&id) {
                     copies.order(key, order);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_api::crds;
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::net::TcpListener;
 
 use crate::connect::Api;
@@ -18,6 +18,8 @@ use crate::{clusterset, crd};
 
 /// After this long without an answer it is said that one is awaited.
 const SLOW: Duration = Duration::from_secs(2);
+/// Each is hundreds of kilobytes while it is on its way.
+const CRDS_AT_ONCE: usize = 3;
 
 /// Why a hub stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -90,8 +92,11 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
     {
         let prepared = async {
             clusterset::ensure_namespace(&client, &options.namespace).await?;
-            let kinds = crds::of_hub();
-            try_join_all(kinds.iter().map(|kind| crd::ensure(&client, kind))).await
+            let installed = crds::of_hub().map(|kind| {
+                let client = &client;
+                async move { crd::ensure(client, &kind).await }
+            });
+            stream::iter(installed).buffer_unordered(CRDS_AT_ONCE).try_for_each(async |_| Ok(())).await
         };
         let mut prepared = std::pin::pin!(prepared);
         tokio::select! {

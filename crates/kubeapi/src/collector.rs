@@ -1,7 +1,9 @@
-//! What the server does by itself: it serves CRDs, empties namespaces, collects what belongs to nobody, forgets events.
+//! What the server does by itself: it serves CRDs, empties namespaces, collects what belongs to nobody, forgets events, brings back what
+//! every API has.
 
 mod definitions;
 mod discard;
+mod essentials;
 mod events;
 mod garbage;
 mod namespaces;
@@ -25,6 +27,7 @@ impl Tasks {
             tokio::spawn(garbage::run(Arc::clone(core))),
             tokio::spawn(roles::run(Arc::clone(core))),
             tokio::spawn(events::run(Arc::clone(core))),
+            tokio::spawn(essentials::run(Arc::clone(core))),
         ])
     }
 }

@@ -38,7 +38,7 @@ pub mod store;
 mod strategy;
 mod verbs;
 mod view;
-mod websocket;
+pub mod websocket;
 mod write;
 
 pub use answer::Body;

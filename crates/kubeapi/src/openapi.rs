@@ -3,7 +3,6 @@
 mod document;
 
 use crate::answer::Answer;
-use crate::encode;
 use crate::negotiate::{self, Notation};
 use crate::refusal::Refusal;
 use crate::registry::{Fingerprint, Page, Registry, Version};
@@ -68,7 +67,7 @@ fn fingerprint(registry: &Registry, group: &str, version: &Version) -> String {
         for resource in version.resources.values() {
             print.add(resource.names.plural.as_bytes());
             if let Some(custom) = &resource.custom {
-                print.add(&encode::write(&custom.document));
+                print.add(&custom.document);
             }
         }
         Page { bytes: Bytes::new(), tag: print.text() }

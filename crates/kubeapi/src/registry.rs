@@ -10,8 +10,10 @@ pub(crate) use pages::{Fingerprint, Page};
 
 use pages::Pages;
 
+use crate::encode;
 use crate::resource::{Resource, split_api_version};
 use crate::strategy::has_condition;
+use bytes::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -33,19 +35,19 @@ struct Definition {
     resources: Vec<Arc<Resource>>,
 }
 
-/// What of a CRD decides what is served: another of these means that it is served anew.
+/// What of a CRD decides what is served, as text: another of these means that it is served anew.
 #[derive(Clone, Debug, PartialEq)]
 struct Description {
-    spec: Value,
-    names: Value,
+    spec: Bytes,
+    names: Bytes,
     terminating: bool,
 }
 
 impl Description {
     fn of(definition: &Value) -> Self {
         Self {
-            spec: definition["spec"].clone(),
-            names: definition["status"]["acceptedNames"].clone(),
+            spec: Bytes::copy_from_slice(&encode::write(&definition["spec"])),
+            names: encode::write(&definition["status"]["acceptedNames"]),
             terminating: has_condition(definition, "Terminating"),
         }
     }

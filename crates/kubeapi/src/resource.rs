@@ -6,6 +6,7 @@ use crate::store::Key;
 use crate::strategy::Habits;
 use apimachinery::builtin;
 use apimachinery::schema::{Kind, Rules, Schema};
+use bytes::Bytes;
 use serde_json::Value;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
@@ -55,10 +56,14 @@ pub(crate) struct Stored {
 pub(crate) enum SchemaRef {
     /// Made of the facts when somebody first looks at it: most kinds are never used.
     BuiltIn(Arc<LazyLock<&'static Schema, MakeSchema>>),
-    Custom(Arc<Schema>),
+    /// Read from the CRD when somebody first looks at it: a schema is many times as large as its text.
+    Custom(Arc<Lazy<Schema>>),
 }
 
 type MakeSchema = Box<dyn FnOnce() -> &'static Schema + Send + Sync>;
+
+/// Made when somebody first looks at it.
+pub(crate) type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send + Sync>>;
 
 /// Objects of a kind that nobody described keep all that they have.
 static ANYTHING: LazyLock<Schema> =
@@ -70,6 +75,11 @@ impl SchemaRef {
         let [group, version, kind] = [group, version, kind].map(str::to_owned);
         let make = move || builtin::schema(&group, &version, &kind).unwrap_or(&ANYTHING);
         Self::BuiltIn(Arc::new(LazyLock::new(Box::new(make))))
+    }
+
+    /// A schema that is made when it is needed.
+    pub(crate) fn custom(make: impl FnOnce() -> Schema + Send + Sync + 'static) -> Self {
+        Self::Custom(Arc::new(LazyLock::new(Box::new(make))))
     }
 }
 
@@ -136,12 +146,12 @@ pub(crate) struct Custom {
     pub(crate) terminating: bool,
     /// Objects written before this revision may lack defaults or have fields that the schema has no longer.
     pub(crate) since: u64,
-    /// The schema as the CRD has it, for `/openapi`.
-    pub(crate) document: Value,
+    /// The schema as the CRD has it, for `/openapi`: its text.
+    pub(crate) document: Bytes,
     /// The schema of the version that objects are kept in.
-    pub(crate) stored_schema: Arc<Schema>,
+    pub(crate) stored_schema: SchemaRef,
     /// The schema's rules in CEL.
-    pub(crate) rules: Rules,
+    pub(crate) rules: Lazy<Rules>,
 }
 
 /// The verbs of most resources, in the order of discovery.

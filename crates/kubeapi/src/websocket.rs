@@ -1,4 +1,5 @@
-//! WebSocket frames (RFC 6455) as a server sees them: bytes in, events out. No I/O; ADR 10 says why they are made by hand.
+//! WebSocket frames (RFC 6455): bytes in, events out; of both sides, and used by `atoll exec` as a client. No I/O; ADR 10 says why
+//! they are made by hand.
 //!
 //! A message is handed on in the pieces that it comes in, so nothing longer than a control frame is ever collected.
 
@@ -13,12 +14,12 @@ const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const LONGEST_CONTROL: u64 = 125;
 
 /// Everything went well.
-pub(crate) const NORMAL: u16 = 1000;
+pub const NORMAL: u16 = 1000;
 /// The other side broke the rules.
-pub(crate) const PROTOCOL_ERROR: u16 = 1002;
+pub const PROTOCOL_ERROR: u16 = 1002;
 
 /// What proves to a client that its key was read. `None` when the key is none: 16 bytes in base64.
-pub(crate) fn accept(key: &str) -> Option<String> {
+pub fn accept(key: &str) -> Option<String> {
     STANDARD.decode(key).ok().filter(|bytes| bytes.len() == 16)?;
     // The standard wants SHA-1; nothing here is kept secret by it.
     Some(STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{MAGIC}").as_bytes())))
@@ -26,9 +27,10 @@ pub(crate) fn accept(key: &str) -> Option<String> {
 
 /// Something that the other side sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     /// A piece of a message, text or binary.
     Data {
+        /// What it holds.
         bytes: Bytes,
         /// It is the message's first piece.
         first: bool,
@@ -37,32 +39,46 @@ pub(crate) enum Event {
     },
     /// To be answered with the same bytes.
     Ping(Bytes),
+    /// The answer to a ping.
     Pong,
+    /// The farewell.
     Close,
 }
 
-/// A frame that no client may send.
+/// A frame that nobody may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Violation {
+pub enum Violation {
+    /// A bit that means nothing.
     #[error("a reserved bit is set")]
     Reserved,
+    /// A client's frame in the clear.
     #[error("a client's frame has to be masked")]
     Unmasked,
+    /// A server's frame that is not.
+    #[error("a server's frame must not be masked")]
+    Masked,
+    /// An operation that there is not.
     #[error("{0} is no operation")]
     Operation(u8),
+    /// A control frame that is cut or long.
     #[error("a control frame is whole and has at most 125 bytes")]
     Control,
+    /// A message within another.
     #[error("a message begins before the last one ended")]
     Interrupted,
+    /// A message without its beginning.
     #[error("a message goes on that has not begun")]
     NotBegun,
+    /// A length of more than 63 bits.
     #[error("a frame is longer than can be")]
     Length,
 }
 
-/// Takes frames apart.
-#[derive(Debug, Default)]
-pub(crate) struct Decoder {
+/// Takes the other side's frames apart.
+#[derive(Debug)]
+pub struct Decoder {
+    /// Frames are those of a client, and so masked.
+    masked: bool,
     frame: Option<Frame>,
     /// A message has begun and not ended.
     within: bool,
@@ -87,8 +103,18 @@ enum Kind {
 }
 
 impl Decoder {
+    /// For what a client sends.
+    pub fn of_client() -> Self {
+        Self { masked: true, frame: None, within: false }
+    }
+
+    /// For what a server sends.
+    pub fn of_server() -> Self {
+        Self { masked: false, frame: None, within: false }
+    }
+
     /// The next event of what has arrived; `None` when more has to come first. What is used is taken from `buffer`.
-    pub(crate) fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Event>, Violation> {
+    pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Event>, Violation> {
         let mut frame = match self.frame.take() {
             Some(frame) => frame,
             None => match self.head(buffer)? {
@@ -131,15 +157,17 @@ impl Decoder {
         if one & 0x70 != 0 {
             return Err(Violation::Reserved);
         }
-        if two & 0x80 == 0 {
-            return Err(Violation::Unmasked);
+        match (self.masked, two & 0x80 != 0) {
+            (true, false) => return Err(Violation::Unmasked),
+            (false, true) => return Err(Violation::Masked),
+            (true, true) | (false, false) => {}
         }
         let wide = match two & 0x7f {
             126 => 2,
             127 => 8,
             _ => 0,
         };
-        let size = 2 + wide + 4;
+        let size = 2 + wide + if self.masked { 4 } else { 0 };
         if buffer.len() < size {
             return Ok(None);
         }
@@ -152,7 +180,9 @@ impl Decoder {
         }
         let kind = self.kind(one & 0x0f, one & 0x80 != 0, left)?;
         let mut mask = [0; 4];
-        mask.copy_from_slice(&buffer[2 + wide..size]);
+        if self.masked {
+            mask.copy_from_slice(&buffer[2 + wide..size]);
+        }
         let _ = buffer.split_to(size);
         Ok(Some(Frame { kind, mask, taken: 0, left }))
     }
@@ -176,27 +206,51 @@ impl Decoder {
 }
 
 /// Appends a binary message: `channel` and then `payload`.
-pub(crate) fn put_message(channel: u8, payload: &[u8], out: &mut BytesMut) {
+pub fn put_message(channel: u8, payload: &[u8], out: &mut BytesMut) {
     put_head(2, payload.len() + 1, out);
     out.put_u8(channel);
     out.put_slice(payload);
 }
 
 /// Appends the question whether the other side is there.
-pub(crate) fn put_ping(out: &mut BytesMut) {
+pub fn put_ping(out: &mut BytesMut) {
     put_head(9, 0, out);
 }
 
 /// Appends the answer to a ping.
-pub(crate) fn put_pong(payload: &[u8], out: &mut BytesMut) {
+pub fn put_pong(payload: &[u8], out: &mut BytesMut) {
     put_head(10, payload.len(), out);
     out.put_slice(payload);
 }
 
 /// Appends a farewell.
-pub(crate) fn put_close(code: u16, out: &mut BytesMut) {
+pub fn put_close(code: u16, out: &mut BytesMut) {
     put_head(8, 2, out);
     out.put_u16(code);
+}
+
+/// Appends a binary message as a client sends it: `channel` and then `payload`, under a mask that nobody could foresee.
+pub fn put_masked_message(channel: u8, payload: &[u8], mask: [u8; 4], out: &mut BytesMut) {
+    put_masked(2, std::iter::once(channel).chain(payload.iter().copied()), payload.len() + 1, mask, out);
+}
+
+/// Appends a client's answer to a ping.
+pub fn put_masked_pong(payload: &[u8], mask: [u8; 4], out: &mut BytesMut) {
+    put_masked(10, payload.iter().copied(), payload.len(), mask, out);
+}
+
+fn put_masked(
+    operation: u8,
+    payload: impl Iterator<Item = u8>,
+    length: usize,
+    mask: [u8; 4],
+    out: &mut BytesMut,
+) {
+    let start = out.len();
+    put_head(operation, length, out);
+    out[start + 1] |= 0x80;
+    out.put_slice(&mask);
+    out.extend(payload.zip(mask.into_iter().cycle()).map(|(byte, mask)| byte ^ mask));
 }
 
 /// The head of a whole frame; a server does not mask.
@@ -233,7 +287,7 @@ mod tests {
 
     /// All events, when bytes arrive in pieces of this size.
     fn decode(bytes: &[u8], size: usize) -> Result<Vec<Event>, Violation> {
-        let (mut decoder, mut buffer, mut events) = (Decoder::default(), BytesMut::new(), Vec::new());
+        let (mut decoder, mut buffer, mut events) = (Decoder::of_client(), BytesMut::new(), Vec::new());
         for piece in bytes.chunks(size.max(1)) {
             buffer.extend_from_slice(piece);
             while let Some(event) = decoder.next(&mut buffer)? {
@@ -283,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_handed_on_while_it_comes() {
-        let (mut decoder, mut buffer) = (Decoder::default(), BytesMut::new());
+        let (mut decoder, mut buffer) = (Decoder::of_client(), BytesMut::new());
         buffer.extend_from_slice(&[0x82, 0xff, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // a terabyte, they say
         for first in [true, false, false] {
             buffer.extend_from_slice(&[7; 1000]);
@@ -313,6 +367,22 @@ mod tests {
 
     proptest! {
         #[test]
+        fn what_one_side_puts_together_the_other_takes_apart(
+            channel: u8, payload in prop::collection::vec(any::<u8>(), 0..70_000), mask: [u8; 4],
+        ) {
+            let (mut ours, mut theirs) = (BytesMut::new(), BytesMut::new());
+            put_message(channel, &payload, &mut ours);
+            put_masked_message(channel, &payload, mask, &mut theirs);
+            prop_assert_eq!(Decoder::of_client().next(&mut ours.clone()), Err(Violation::Unmasked));
+            prop_assert_eq!(Decoder::of_server().next(&mut theirs.clone()), Err(Violation::Masked));
+            let bytes: Bytes = [&[channel], payload.as_slice()].concat().into();
+            let want = Event::Data { bytes, first: true, last: true };
+            prop_assert_eq!(Decoder::of_server().next(&mut ours), Ok(Some(want.clone())));
+            prop_assert_eq!(Decoder::of_client().next(&mut theirs), Ok(Some(want)));
+            prop_assert!(ours.is_empty() && theirs.is_empty());
+        }
+
+        #[test]
         fn messages_arrive_whole_however_they_are_cut(
             parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..5),
             mask: [u8; 4], size in 1usize..700,
@@ -329,7 +399,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_it_panic_or_hoard(bytes in prop::collection::vec(any::<u8>(), 0..2000), size in 1usize..50) {
-            let (mut decoder, mut buffer) = (Decoder::default(), BytesMut::new());
+            let (mut decoder, mut buffer) = (Decoder::of_client(), BytesMut::new());
             for piece in bytes.chunks(size) {
                 buffer.extend_from_slice(piece);
                 loop {

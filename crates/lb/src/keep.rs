@@ -1,7 +1,7 @@
 //! The one task that owns the pools: what is wanted, what was noticed, and time go in; views for the threads come out.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -50,6 +50,8 @@ pub struct Balancer {
 
 enum Order {
     Want(Wanted, oneshot::Sender<Vec<Unbound>>),
+    /// Addresses on interfaces that a former process put there.
+    Adopt(BTreeSet<(Arc<str>, IpAddr)>, oneshot::Sender<()>),
     Where(oneshot::Sender<Vec<(Arc<str>, SocketAddr)>>),
     /// Take no more clients; whether some are left.
     Finish(oneshot::Sender<bool>),
@@ -85,6 +87,13 @@ impl Balancer {
     /// Makes it so. What stays the same is not touched; connections that are open go on. Gives back the addresses that can't be listened on.
     pub async fn want(&self, wanted: Wanted) -> Vec<Unbound> {
         self.ask(|answer| Order::Want(wanted, answer)).await
+    }
+
+    /// What a former process of ours was last told: it may have put addresses on interfaces, which are to be taken away when nobody wants
+    /// them.
+    pub async fn adopt(&self, former: &Wanted) {
+        let addresses = vips::named(former);
+        self.ask(|answer| Order::Adopt(addresses, answer)).await;
     }
 
     /// Where it listens, by the listener's name: port 0 has become a real one.
@@ -233,6 +242,10 @@ impl Keeper {
                 let unbound = self.listeners.values().filter_map(|kept| kept.bound.as_ref().err().cloned());
                 // Whoever asked may have gone.
                 let _ = answer.send(unbound.collect());
+            }
+            Order::Adopt(addresses, answer) => {
+                self.vips.adopt(addresses);
+                let _ = answer.send(());
             }
             Order::Where(answer) => {
                 let bound = self.listeners.values().filter_map(|kept| {

@@ -1,7 +1,7 @@
 //! One address for backends in many clusters, at layer 4.
 //!
 //! ```text
-//!   a file, later the hub ─▶ Wanted ─▶ keep: a pool per listener (balance) ─▶ view, swapped whole
+//!   a file, or the hub ────▶ Wanted ─▶ keep: a pool per listener (balance) ─▶ view, swapped whole
 //!                                        ▲ checks, failed connections            │ read without a lock
 //!   client ─▶ userspace: a thread per processor, tcp and udp ◀────────────────────┤ ─▶ backend
 //!   client ─▶ kernel: rules of nftables, where there is root ◀────────────────────┘ ─▶ backend
@@ -9,6 +9,7 @@
 //!
 //! Start at [`Balancer`]: it is told what is [`Wanted`], as often as that changes, and goes on with what it was told last.
 
+mod announce;
 mod check;
 pub mod config;
 pub mod controller;
@@ -22,6 +23,7 @@ mod metrics;
 mod path;
 pub mod provider;
 mod proxy_protocol;
+pub mod published;
 mod userspace;
 mod vips;
 mod wanted;

@@ -14,7 +14,7 @@ mod remote;
 mod serve;
 mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -94,6 +94,9 @@ pub struct Spec {
     pub annotations: BTreeMap<String, String>,
     /// How long a client comes back to the same backend.
     pub affinity: Option<Duration>,
+    /// Members that can't be reached and have not been heard since the hub started: `backends` has none of theirs, and what the
+    /// balancer has of them stays.
+    pub unheard: BTreeSet<String>,
 }
 
 /// Where clients reach a balancer.

@@ -1,4 +1,5 @@
-//! Puts listeners' addresses on an interface, and takes away what it put there. What was there before is not ours.
+//! Puts listeners' addresses on an interface, tells the neighbours, and takes away what it put there. What was there before is not
+//! ours.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -7,24 +8,34 @@ use std::sync::Arc;
 use nlink::netlink::addr::{Ipv4Address, Ipv6Address};
 use nlink::netlink::{Connection, Route};
 
+use crate::announce;
 use crate::wanted::Wanted;
 
 /// The addresses that we have put on interfaces.
 #[derive(Debug, Default)]
 pub(crate) struct Vips {
     ours: BTreeSet<(Arc<str>, IpAddr)>,
+    /// Those that we have put there ourselves, and not a former process.
+    held: BTreeSet<(Arc<str>, IpAddr)>,
 }
 
 impl Vips {
+    /// These were put there by a former process of ours.
+    pub(crate) fn adopt(&mut self, addresses: BTreeSet<(Arc<str>, IpAddr)>) {
+        self.ours.extend(addresses);
+    }
+
     /// Puts the addresses that are wanted on their interfaces. What fails is logged, and shows when nothing can listen there.
     pub(crate) async fn hold(&mut self, wanted: &Wanted) {
         for (interface, ip) in named(wanted) {
-            if self.ours.contains(&(Arc::clone(&interface), ip)) {
+            if self.held.contains(&(Arc::clone(&interface), ip)) {
                 continue;
             }
             match add(&interface, ip).await {
                 Ok(()) => {
                     tracing::info!(%ip, interface = &*interface, "put the address on the interface");
+                    announce::spawn(Arc::clone(&interface), ip);
+                    self.held.insert((Arc::clone(&interface), ip));
                     self.ours.insert((interface, ip));
                 }
                 Err(error) if error.is_already_exists() => {}
@@ -40,6 +51,7 @@ impl Vips {
         for (interface, ip) in self.ours.difference(wanted).cloned().collect::<Vec<_>>() {
             match remove(&interface, ip).await {
                 Ok(_) => {
+                    self.held.remove(&(Arc::clone(&interface), ip));
                     self.ours.remove(&(interface, ip));
                 }
                 Err(error) => {

@@ -1,8 +1,9 @@
-//! `lab bench`: how long clusters take to start; and, as commands of their own, how fast changes propagate, and APIs side
-//! by side.
+//! `lab bench`: how long clusters take to start; and, as commands of their own, how fast changes propagate, and APIs, DNS
+//! servers and balancers side by side.
 
 use super::api::Api;
 use super::dns::Dns;
+use super::lb::Lb;
 use super::output::Format;
 use super::policies::Policies;
 use super::propagation::Propagation;
@@ -53,6 +54,11 @@ enum What {
   lab bench api
   lab bench api --objects 1000 --rounds 2 --starts 2 -o json")]
     Api(Api),
+    /// Measure `atoll lb` beside `HAProxy`, nginx, a bare nftables rule and no balancer, in network namespaces. Needs root.
+    #[command(after_help = "Examples:
+  lab bench lb
+  lab bench lb --only connections,streams --rounds 1 --seconds 2 -o json")]
+    Lb(Lb),
 }
 
 #[derive(Serialize)]
@@ -65,13 +71,18 @@ pub(super) struct Result {
 
 impl Bench {
     pub(super) async fn run(self) -> anyhow::Result<()> {
+        // It needs no clusters.
+        if let Some(What::Lb(lb)) = self.what {
+            super::manageable()?;
+            return lb.run().await;
+        }
         super::possible()?;
         match self.what {
             Some(What::Propagation(propagation)) => return Box::pin(propagation.run()).await,
             Some(What::Policies(policies)) => return Box::pin(policies.run()).await,
             Some(What::Dns(dns)) => return Box::pin(dns.run()).await,
             Some(What::Api(api)) => return Box::pin(api.run()).await,
-            None => {}
+            Some(What::Lb(_)) | None => {}
         }
         lab::install(&lab::cache_root(), &Progress::to_stderr())?;
         let name = format!("bench-{}", std::process::id());

@@ -110,6 +110,10 @@ impl Format {
         self.print_as(report, ToString::to_string)
     }
 
+    pub(super) fn print_lb(self, report: &super::lb::Report) -> anyhow::Result<()> {
+        self.print_as(report, super::lb::Report::text)
+    }
+
     fn print_as<T: Serialize + ?Sized>(
         self,
         value: &T,

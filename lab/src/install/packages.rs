@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// A file that shows the package to be there, and the package.
-const NEEDED: [(&str, &str); 16] = [
+/// What clusters need: a file that shows the package to be there, and the package.
+pub(super) const NEEDED: [(&str, &str); 16] = [
     ("/usr/bin/etcd", "etcd-server"),
     ("/usr/bin/containerd", "containerd"),
     ("/usr/sbin/runc", "runc"),
@@ -27,9 +27,9 @@ const NEEDED: [(&str, &str); 16] = [
     ("/bin/nc.openbsd", "netcat-openbsd"),
 ];
 
-/// Installs the packages that are missing.
-pub(super) fn install(progress: &Progress) -> Result<()> {
-    let missing = missing(|path| Path::new(path).exists());
+/// Installs those that are missing.
+pub(super) fn install(needed: &[(&'static str, &'static str)], progress: &Progress) -> Result<()> {
+    let missing = missing(needed, |path| Path::new(path).exists());
     if missing.is_empty() {
         return Ok(());
     }
@@ -74,8 +74,8 @@ impl Drop for NoServices {
     }
 }
 
-fn missing(exists: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    NEEDED.into_iter().filter(|(file, _)| !exists(file)).map(|(_, package)| package).collect()
+fn missing(needed: &[(&'static str, &'static str)], exists: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    needed.iter().filter(|(file, _)| !exists(file)).map(|(_, package)| *package).collect()
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_installed() {
-        assert_eq!(missing(|_| true), Vec::<&str>::new());
-        assert_eq!(missing(|path| path != "/usr/bin/etcd"), ["etcd-server"]);
+        assert_eq!(missing(&NEEDED, |_| true), Vec::<&str>::new());
+        assert_eq!(missing(&NEEDED, |path| path != "/usr/bin/etcd"), ["etcd-server"]);
     }
 }

@@ -4,6 +4,7 @@
 //! Where real clusters can't run it says SKIPPED and why; with `CI=true` that is a failure.
 
 mod answers;
+mod bench_lb;
 mod benchmarks;
 mod components;
 mod cuts;
@@ -44,5 +45,6 @@ fn main() -> std::process::ExitCode {
     lifecycle::tests(&mut suite);
     benchmarks::tests(&mut suite);
     answers::tests(&mut suite);
+    bench_lb::tests(&mut suite);
     suite.run()
 }

@@ -1,13 +1,16 @@
 //! Propagation policies, with kubectl on a hub that has an API of its own.
 
+mod members;
+
 use crate::harness::{Outcome, Suite};
 use anyhow::{Context, ensure};
 use lab::clusterset::{Atoll, beside};
 use lab::suite::name;
-use lab::{Cluster, Component, Deadline, Lab, Progress, Spec, until};
+use lab::{Cluster, Component, Deadline, Lab, Process, Progress, Spec, until};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
@@ -17,21 +20,38 @@ const SOON: Duration = Duration::from_secs(60);
 pub(crate) fn tests(suite: &mut Suite) {
     suite.test_alone("policies_place_divide_move_repair_and_take_away", policies);
     suite.test_alone("a_service_is_exported_and_imported_through_the_hub_by_policies", walkthrough);
+    suite.test_alone("members_are_looked_into_tainted_labelled_and_promoted_from", members::members);
 }
 
 /// A lab with a hub of its own API.
 pub(crate) struct World {
     pub(crate) lab: Lab,
     pub(crate) atoll: Atoll,
+    flags: &'static [&'static str],
+    hub: Mutex<Process>,
 }
 
 impl World {
     pub(crate) async fn start(spec: Spec) -> anyhow::Result<Self> {
+        Self::start_with(spec, &[]).await
+    }
+
+    /// With a hub that is started with `flags`.
+    pub(crate) async fn start_with(spec: Spec, flags: &'static [&'static str]) -> anyhow::Result<Self> {
         let lab = Lab::start(&spec.with_bystander("hub"), &Progress::silent()).await?;
         let atoll = Atoll::with_own_api(&beside(Path::new(env!("CARGO_BIN_EXE_lab"))), lab.bystander("hub"))?;
-        atoll.start_hub("hub", &[])?;
+        let hub = atoll.start_hub("hub", flags)?;
         atoll.has_api().await?;
-        Ok(Self { lab, atoll })
+        Ok(Self { lab, atoll, flags, hub: Mutex::new(hub) })
+    }
+
+    /// Kills the hub, and starts it again.
+    pub(crate) async fn restart(&self) -> Outcome {
+        let before = *self.hub.lock().unwrap_or_else(PoisonError::into_inner);
+        before.kill()?;
+        let after = self.atoll.start_hub("hub", self.flags)?;
+        *self.hub.lock().unwrap_or_else(PoisonError::into_inner) = after;
+        Ok(self.atoll.has_api().await?)
     }
 
     pub(crate) async fn join(&self, number: usize, more: &[&str]) -> anyhow::Result<()> {
@@ -347,6 +367,8 @@ const CRDS: &str = include_str!("policies/crds.yaml");
 const WORKLOAD: &str = include_str!("policies/workload.yaml");
 const EXPORT: &str = include_str!("policies/export.yaml");
 const IMPORT: &str = include_str!("policies/import.yaml");
+/// The manifest of its document on native access.
+const NATIVE: &str = include_str!("../../../examples/karmada/5-native.yaml");
 
 async fn walkthrough() -> Outcome {
     let world = World::start(Spec::whole(&name("walk"), 2)).await?;
@@ -388,6 +410,19 @@ async fn walkthrough() -> Outcome {
         world.kubectl(&["scale", "deployment", "serve", &format!("--replicas={replicas}")], "").await?;
         world.hub_has(&slices, "endpoints are mirrored", |found| endpoints(found) == replicas).await?;
         has(two, &slices, "endpoints are imported", |found| endpoints(found) == replicas).await?;
+    }
+
+    // The request as the document makes it.
+    let asked = format!("--address={address}");
+    let run = ["run", "-i", "--rm", "--restart=Never", "--image=jeremyot/request:0a40de8", "request", "--"];
+    let said = kubectl(two, &[&run[..], &["--duration=3s", &asked]].concat()).await?;
+    ensure!(said.contains("'hello from cluster member1 (Node: "), "{said}");
+
+    // Native access, in the same namespace, to the same Service.
+    world.apply(NATIVE).await?;
+    for name in ["serve.default.svc", "serve"] {
+        let ask = format!("workload fetch --timeout=2s --address={name}:80");
+        two.exec_until("default", "tools", &ask, |said| said.contains("hello from cluster member1")).await?;
     }
     world.lab.down()?;
     Ok(())

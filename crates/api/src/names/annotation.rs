@@ -32,6 +32,22 @@ pub const ADOPTED: &str = "atoll.dev/adopted";
 /// takes a cluster off it when the copy is gone.
 pub const HOLDERS: &str = "atoll.dev/holders";
 
+/// On a `MultiClusterService` of type `LoadBalancer`: users set them; the hub reads them, and passes all to the provider.
+pub mod balancing {
+    /// What each cluster gets, as in `paris=3,tokyo=1`.
+    pub const WEIGHTS: &str = "atoll.dev/weights";
+    /// Which clusters are used first, as in `paris=0,tokyo=1`: a higher tier only when no lower one has anybody healthy.
+    pub const TIERS: &str = "atoll.dev/tiers";
+    /// The addresses that are wanted of the pool, with commas in between. Of the built-in balancer.
+    pub const ADDRESSES: &str = "atoll.dev/lb-addresses";
+    /// `Maglev` or `LeastConnections`. Of the built-in balancer.
+    pub const ALGORITHM: &str = "atoll.dev/lb-algorithm";
+    /// With the value `true` backends are told who the client is, by the PROXY protocol. Of the built-in balancer.
+    pub const PROXY_PROTOCOL: &str = "atoll.dev/lb-proxy-protocol";
+    /// On a `ConfigMap` of the built-in balancer: the uid of the `MultiClusterService` that it is for. Our own code reads it.
+    pub const OWNER: &str = "atoll.dev/lb-owner";
+}
+
 /// The values of [`LIVENESS`].
 pub mod liveness {
     /// Keep the endpoints and mark them stale.

@@ -32,4 +32,6 @@ pub mod multi_cluster_service {
     pub const SERVICE_APPLIED: &str = "ServiceApplied";
     /// The slices are in every consumer.
     pub const DISPATCHED: &str = "EndpointSliceDispatched";
+    /// Clients reach it through its load balancer. Ours, and of type `LoadBalancer` only.
+    pub const LOAD_BALANCER_READY: &str = "LoadBalancerReady";
 }

@@ -19,6 +19,11 @@ pub const HUB: &str = "atoll.dev/hub";
 /// On every copy of a hub's template in a member: the hub's uid. Our own code reads it before it changes or deletes a copy.
 pub const PROPAGATED: &str = "atoll.dev/propagated-by";
 
+/// On a `ConfigMap` in the hub's namespace: what the built-in balancer should do for one service. Balancers watch them.
+pub const BALANCER: &str = "atoll.dev/balancer";
+/// The value of [`BALANCER`].
+pub const BALANCER_BUILTIN: &str = "builtin";
+
 /// On the CRDs of the MCS API: the release they came with. Every implementation reads it before it replaces them.
 pub const MCS_RELEASE: &str = "multicluster.x-k8s.io/release-version";
 /// On the CRDs of the MCS API: which schema within a release.

@@ -74,4 +74,8 @@ pub mod multi_cluster_service {
     pub const DISPATCHED_SUCCEED: &str = "EndpointSliceDispatchedSucceed";
     /// `EndpointSliceDispatched` is False; the message names the members that lack them.
     pub const DISPATCHED_FAILED: &str = "EndpointSliceDispatchedFailed";
+    /// `LoadBalancerReady` is True.
+    pub const BALANCED: &str = "Balanced";
+    /// `LoadBalancerReady` is False: the balancer has no address yet.
+    pub const NO_ADDRESS_YET: &str = "NoAddressYet";
 }

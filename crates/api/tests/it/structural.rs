@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The CRDs that are derived from our own types; Karmada's are as it publishes them.
 fn own() -> Vec<CustomResourceDefinition> {
-    let theirs = crds::policies();
+    let theirs: Vec<_> = crds::policies().collect();
     crds::all().into_iter().filter(|crd| !theirs.contains(crd)).collect()
 }
 

@@ -79,8 +79,8 @@ impl Apply {
         content: &str,
         say: &dyn Fn(&str),
     ) -> Result<(), anyhow::Error> {
-        let cluster = ClusterApi { kubeconfig: None, context: None, cluster: None, namespace: None };
-        let apply = Self { files: Vec::new(), cluster, dry_run: None, force_conflicts: true };
+        let apply =
+            Self { files: Vec::new(), cluster: ClusterApi::default(), dry_run: None, force_conflicts: true };
         let rest = Rest::new(config)?;
         let mut kinds = Kinds::ask(rest.clone()).await?;
         for manifest in manifests::objects(file, content)? {
@@ -96,7 +96,7 @@ impl Apply {
 
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let manifests = manifests::read(&self.files)?;
-        let rest = Rest::new(self.cluster.config().await?)?;
+        let rest = Rest::of(self.cluster.reach().await?)?;
         let mut kinds = Kinds::ask(rest.clone()).await?;
         let remark = if self.dry_run.is_some() { " (server dry run)" } else { "" };
         let mut failures = Vec::new();
@@ -120,18 +120,20 @@ impl Apply {
     ) -> Result<(Resource, Outcome), Failure> {
         let resource = kinds.of(manifest).await?;
         let (namespace, name) = (
-            place(&resource, manifest, self.cluster.namespace.as_deref(), rest)?,
+            place(&resource, manifest, self.cluster.access.namespace.as_deref(), rest)?,
             text(&manifest.object, "/metadata/name"),
         );
         let path = resource.object(&namespace, name);
         let how = How { force: self.force_conflicts, dry_run: self.dry_run.is_some() };
         let what = format!("cannot apply {} ({})", subject(&resource, name), manifest.place);
-        let before = rest.find(&path).await.map_err(|error| Failure::request(&what, &error))?;
+        let before =
+            rest.find(&path).await.map_err(|error| rest.failure(&what, &error, &resource.right()))?;
         let mut object = manifest.object.clone();
         if resource.namespaced {
             object["metadata"]["namespace"] = namespace.into();
         }
-        let after = rest.apply(&path, &object, how).await.map_err(|error| refused(&what, &error))?;
+        let after = rest.apply(&path, &object, how).await;
+        let after = after.map_err(|error| refused(rest, &resource, &what, &error))?;
         if resource.kind == "CustomResourceDefinition" && !how.dry_run {
             kinds.growing = true;
         }
@@ -139,8 +141,8 @@ impl Apply {
     }
 }
 
-fn refused(what: &str, error: &Error) -> Failure {
-    let failure = Failure::request(what, error);
+fn refused(rest: &Rest, resource: &Resource, what: &str, error: &Error) -> Failure {
+    let failure = rest.failure(what, error, &resource.right());
     match error {
         Error::Api(status) if status.code == 409 && status.reason == "Conflict" => {
             failure.with_hint("--force-conflicts takes these fields over")
@@ -177,8 +179,7 @@ pub(crate) struct Kinds {
 
 impl Kinds {
     pub(crate) async fn ask(rest: Rest) -> Result<Self, Failure> {
-        let catalog =
-            rest.catalog().await.map_err(|error| Failure::request("cannot ask what there is", &error))?;
+        let catalog = rest.catalog().await?;
         Ok(Self { rest, catalog, growing: false })
     }
 
@@ -194,8 +195,7 @@ impl Kinds {
                 return Err(Failure::unknown_kind(&manifest.place.to_string(), version, kind));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
-            let catalog = self.rest.catalog().await;
-            self.catalog = catalog.map_err(|error| Failure::request("cannot ask what there is", &error))?;
+            self.catalog = self.rest.catalog().await?;
         }
     }
 }

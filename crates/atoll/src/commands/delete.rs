@@ -60,7 +60,7 @@ struct Doomed {
 
 impl Delete {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let rest = Rest::new(self.cluster.config().await?)?;
+        let rest = Rest::of(self.cluster.reach().await?)?;
         let mut failures = Vec::new();
         for doomed in self.doomed(&rest, &mut failures).await? {
             let what = format!("cannot delete {}", subject(&doomed.resource, &doomed.name));
@@ -83,7 +83,7 @@ impl Delete {
                     }
                 }
                 Err(Error::Api(status)) if status.code == 404 && self.ignore_not_found => {}
-                Err(error) => failures.push(Failure::request(&what, &error)),
+                Err(error) => failures.push(rest.failure(&what, &error, &doomed.resource.right())),
             }
         }
         failure::last_of(failures)
@@ -97,7 +97,8 @@ impl Delete {
             for manifest in &manifests {
                 match kinds.of(manifest).await {
                     Ok(resource) => {
-                        let namespace = place(&resource, manifest, self.cluster.namespace.as_deref(), rest)?;
+                        let namespace =
+                            place(&resource, manifest, self.cluster.access.namespace.as_deref(), rest)?;
                         let name = text(&manifest.object, "/metadata/name").to_owned();
                         all.push(Doomed { resource, namespace, name });
                     }
@@ -108,8 +109,7 @@ impl Delete {
             }
             return Ok(all);
         }
-        let catalog =
-            rest.catalog().await.map_err(|error| Failure::request("cannot ask what there is", &error))?;
+        let catalog = rest.catalog().await?;
         for target in targets::read(&self.what, &catalog)? {
             let resource = target.resource;
             match (&target.name, &self.selector) {
@@ -129,7 +129,7 @@ impl Delete {
                     let path = with_query(&resource.collection(Some(&rest.namespace)), &query);
                     let list = rest.get(&path, Form::Objects).await;
                     let what = format!("cannot list {}", resource.plural);
-                    let list = list.map_err(|error| Failure::request(&what, &error))?;
+                    let list = list.map_err(|error| rest.failure(&what, &error, &resource.right()))?;
                     for item in list["items"].as_array().into_iter().flatten() {
                         let name = text(item, "/metadata/name").to_owned();
                         all.push(Doomed {

@@ -12,11 +12,15 @@ use std::time::Duration;
 use anyhow::Context;
 use atoll_engine::facts::{Liveness, Settings};
 use atoll_hub::Options;
+use atoll_hub::balancing::{Balancing, Carrying};
 use atoll_hub::connect::Api;
+use atoll_hub::networks::Ranges;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
 use embedded::Embedded;
 use kubeapi::hosted::Place;
+use lb::provider::Registry;
+use lb::{Balancer, DataPath, allow_many_files};
 
 use crate::cli::{HubApi, duration};
 use crate::failure::Failure;
@@ -31,7 +35,11 @@ use crate::signals;
   atoll hub                                     with an API of its own, its data in ~/.atoll
   atoll hub --data-dir /var/lib/atoll --api-address 0.0.0.0:6443 --api-name hub.example.com
   atoll hub --context hub --identity hub-1      on another API: one of several replicas; one leads, the others stand by
-  atoll hub --log-format json --metrics-address 0.0.0.0:9464"
+  atoll hub --log-format json --metrics-address 0.0.0.0:9464
+  atoll hub --lb-pool 192.0.2.0/28,2001:db8::/124 --lb --lb-interface eth0
+                                                load balancers for MultiClusterServices, carried by this process
+  atoll hub --lb-pool 192.0.2.0/28              the same, carried by `atoll lb --hub` on other machines
+  atoll hub --lb-provider grpc://127.0.0.1:7070 made by somebody else: see docs/lb.md"
 )]
 pub(crate) struct Hub {
     #[command(subcommand)]
@@ -59,9 +67,56 @@ pub(crate) struct Hub {
     /// Whether namespaces of the hub are made in every member.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     namespace_sync: bool,
+    #[command(flatten)]
+    lb: LoadBalancers,
     /// How logs are written, to stderr.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     log_format: Format,
+}
+
+/// Who makes load balancers for `MultiClusterServices` of type `LoadBalancer`, and how.
+#[derive(Args, Debug)]
+struct LoadBalancers {
+    /// Who makes load balancers: `builtin`, `none` (they are another controller's), or grpc://HOST:PORT.
+    #[arg(long, value_name = "PROVIDER", default_value = "builtin")]
+    lb_provider: String,
+    /// The addresses that the built-in balancer gives to services, with commas in between; one of each family to each.
+    #[arg(long, value_name = "RANGES", default_value = "", hide_default_value = true)]
+    lb_pool: Ranges,
+    /// Carry connections in this process too, without privilege; else `atoll lb --hub` does.
+    #[arg(long)]
+    lb: bool,
+    /// The interface that addresses are put on where this process carries connections [default: they are there already].
+    #[arg(long, value_name = "NAME", requires = "lb")]
+    lb_interface: Option<String>,
+}
+
+impl LoadBalancers {
+    fn balancing(&self) -> anyhow::Result<Balancing> {
+        match self.lb_provider.as_str() {
+            "builtin" => return Ok(Balancing::BuiltIn(self.lb_pool.clone())),
+            other if self.lb || !self.lb_pool.0.is_empty() => {
+                let what = format!("--lb and --lb-pool are for the built-in balancer, and not for `{other}`");
+                return Err(Failure::usage(&what, "leave out --lb-provider, or the others").into());
+            }
+            "none" => return Ok(Balancing::Nobody),
+            _ => {}
+        }
+        let found = Registry::default().find(&self.lb_provider);
+        found.map(Balancing::By).map_err(|_| {
+            let what = format!("`{}` makes no load balancers", self.lb_provider);
+            Failure::usage(&what, "choose builtin, none, or grpc://HOST:PORT").into()
+        })
+    }
+}
+
+/// Carries what the built-in provider publishes in the hub's API, until it is dropped.
+pub(crate) async fn carry(client: kube::Client, carrying: Carrying) -> anyhow::Result<()> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    allow_many_files();
+    let balancer = Balancer::start(DataPath::UserSpace, threads).map_err(|error| Failure::lb(&error))?;
+    atoll_hub::balancing::carry(client, &balancer, &carrying).await;
+    Ok(())
 }
 
 /// What can be done with a hub's data instead of running it.
@@ -98,6 +153,7 @@ impl Hub {
             Some(Instead::Restore(restore)) => return restore.run(),
             None => {}
         }
+        let balancing = self.lb.balancing()?;
         logs::start(self.log_format);
         let identity = match self.identity {
             Some(identity) => identity,
@@ -124,6 +180,7 @@ impl Hub {
             metrics_address: self.metrics_address.0,
             settings: Settings { liveness, ..Settings::default() },
             sync_namespaces: self.namespace_sync,
+            balancing,
             ..Options::new(identity)
         };
         let asked = signals::asked_to_end()?;
@@ -131,7 +188,23 @@ impl Hub {
             asked.await;
             tracing::info!("stopping");
         };
-        let ended = Box::pin(atoll_hub::run(api, options, shutdown)).await;
+        let carrying = Carrying {
+            namespace: options.namespace.clone(),
+            interface: self.lb.lb_interface.as_deref().map(Into::into),
+            state: None,
+        };
+        let (client, lb) = (api.watches.clone(), self.lb.lb);
+        let carried = async {
+            if lb {
+                carry(client, carrying).await?;
+            }
+            std::future::pending::<anyhow::Result<()>>().await
+        };
+        let mut hub = Box::pin(atoll_hub::run(api, options, shutdown));
+        let ended = tokio::select! {
+            ended = &mut hub => ended,
+            failed = carried => return failed,
+        };
         drop(own);
         Ok(ended?)
     }

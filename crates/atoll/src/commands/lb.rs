@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use atoll_hub::balancing::{Carrying, carry};
+use atoll_hub::connect;
 use clap::{Args, ValueEnum};
 use lb::{Balancer, DataPath, allow_many_files, file};
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,7 +17,9 @@ use crate::signals;
 /// Carry connections from one address to backends of many clusters, at layer 4.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  atoll lb --config lb.yaml
+  atoll lb --hub hub.kubeconfig --interface eth0 --state /var/lib/atoll/lb.json
+                                                  what the hub says, on this machine; also while the hub is gone
+  atoll lb --config lb.yaml                       what a file says
   atoll lb --config lb.yaml --check               say whether the file can be used, and do nothing
   kill -HUP <pid>                                  look at the file now; changes are noticed within a second anyway
 
@@ -37,11 +41,26 @@ idleTimeout; of a backend: weight, draining. A change drops no connection; the f
 (`drain`), the second ends them.")]
 pub(crate) struct Lb {
     /// The file that says where to listen, and for which backends.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "hub")]
+    config: Option<PathBuf>,
     /// Only check the file.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "hub")]
     check: bool,
+    /// The kubeconfig of the hub's API, which says what to carry: `MultiClusterServices` of type `LoadBalancer`.
+    #[arg(long, value_name = "KUBECONFIG", conflicts_with = "config")]
+    hub: Option<PathBuf>,
+    /// The context in it [default: its current one].
+    #[arg(long, requires = "hub")]
+    context: Option<String>,
+    /// The namespace of the hub in its API.
+    #[arg(long, default_value = atoll_hub::options::NAMESPACE, requires = "hub")]
+    namespace: String,
+    /// The interface that addresses are put on, and announced [default: they are there already].
+    #[arg(long, value_name = "NAME", requires = "hub")]
+    interface: Option<String>,
+    /// Where to note what the hub said last, so that a restart can do without it; of the same form as --config.
+    #[arg(long, value_name = "FILE", requires = "hub")]
+    state: Option<PathBuf>,
     /// Who carries connections. The kernel needs the capability `NET_ADMIN`, keeps connections and rules when this process ends, and
     /// knows neither the PROXY protocol, nor least connections, nor limits.
     #[arg(long, value_enum, default_value_t = Path::UserSpace)]
@@ -70,12 +89,21 @@ enum Path {
 
 impl Lb {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        // A file that is wrong from the start is a mistake; one that gets wrong later is not worth an outage.
-        let wanted = file::read(&self.config).map_err(|error| Failure::lb_config(&error))?;
-        if self.check {
-            println!("{}: {} listeners", self.config.display(), wanted.listeners.len());
-            return Ok(());
+        if let Some(config) = &self.config {
+            // A file that is wrong from the start is a mistake; one that gets wrong later is not worth an outage.
+            let wanted = file::read(config).map_err(|error| Failure::lb_config(&error))?;
+            if self.check {
+                println!("{}: {} listeners", config.display(), wanted.listeners.len());
+                return Ok(());
+            }
         }
+        let hub = match &self.hub {
+            Some(kubeconfig) => {
+                let config = connect::config(Some(kubeconfig), self.context.as_deref()).await?;
+                Some(connect::Api::reached_by(config)?.watches)
+            }
+            None => None,
+        };
         logs::start(self.log_format);
         let files = allow_many_files();
         let threads =
@@ -108,7 +136,7 @@ impl Lb {
         let mut serve = std::pin::pin!(serve);
         let end = signals::asked_to_end()?;
         tokio::select! {
-            () = file::follow(&self.config, &balancer, at_once) => {}
+            () = self.follow(hub, &balancer, at_once) => {}
             () = &mut serve => {}
             () = asked => {}
             () = end => {}
@@ -121,5 +149,21 @@ impl Lb {
             () = again => {}
         }
         Ok(())
+    }
+
+    /// Makes the balancer what the file or the hub says, as often as that changes.
+    async fn follow(&self, hub: Option<kube::Client>, balancer: &Balancer, at_once: mpsc::Receiver<()>) {
+        match (&self.config, hub) {
+            (Some(config), _) => file::follow(config, balancer, at_once).await,
+            (None, Some(client)) => {
+                let carrying = Carrying {
+                    namespace: self.namespace.clone(),
+                    interface: self.interface.as_deref().map(Into::into),
+                    state: self.state.clone(),
+                };
+                carry(client, balancer, &carrying).await;
+            }
+            (None, None) => {} // clap asks for one of them
+        }
     }
 }

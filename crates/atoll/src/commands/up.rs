@@ -12,10 +12,13 @@ mod members;
 mod report;
 pub(crate) mod state;
 
+pub(crate) use clusters::HUB;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use atoll_hub::balancing::{Balancing, Carrying};
 use atoll_hub::connect::Api;
 use clap::Args;
 use tokio::runtime::Builder;
@@ -48,6 +51,7 @@ const GOODBYE: Duration = Duration::from_secs(5);
   atoll up --fresh                   begin anew
   atoll down                         stop what runs in the background
 
+MultiClusterServices of type LoadBalancer get an address of this machine, of 127.x too: see docs/lb.md.
 Members have loopback addresses only (127.x), IPv4 only; images that are not built in do not run: see docs/sandbox.md.")]
 pub(crate) struct Up {
     /// How many members [default: as many as there were, or 3].
@@ -163,7 +167,12 @@ impl Up {
             // Dropped or told: both mean the end.
             let _ = stopped.await;
         };
-        let options = atoll_hub::Options::new(IDENTITY);
+        let options = atoll_hub::Options {
+            balancing: Balancing::BuiltIn(clusters.pool()?),
+            ..atoll_hub::Options::new(IDENTITY)
+        };
+        let carrying = Carrying { namespace: options.namespace.clone(), ..Carrying::default() };
+        let balancer = super::hub::carry(clusters.hub_client(), carrying);
         let mut hub = Box::pin(atoll_hub::run(Api::within(clusters.hub_client()), options, goodbye));
         let listener =
             control::listen(dir).with_context(|| format!("cannot listen in {}", dir.0.display()))?;
@@ -179,6 +188,10 @@ impl Up {
         };
         tokio::select! {
             ended = work => ended,
+            ended = balancer => {
+                ended?;
+                anyhow::bail!("the load balancer has ended by itself; {} says why", dir.path("log").display())
+            }
             ended = &mut hub => {
                 ended?;
                 anyhow::bail!("the hub has ended by itself; {} says why", dir.path("log").display())

@@ -34,6 +34,11 @@ impl Resource {
         }
     }
 
+    /// `deployments.apps`, `services`: as `join --allow-propagation` and RBAC call them.
+    pub(crate) fn right(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }

@@ -9,6 +9,8 @@ use kube::core::{Status, WatchEvent};
 use serde_json::{Value, json};
 
 use super::catalog::{Catalog, Resource, escaped};
+use crate::context::Reached;
+use crate::failure::Failure;
 
 /// A table rather than objects.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
@@ -32,21 +34,51 @@ impl Form {
 /// A cluster, and a namespace in it.
 #[derive(Clone)]
 pub(crate) struct Rest {
-    client: kube::Client,
+    pub(crate) client: kube::Client,
     pub(crate) namespace: String,
+    /// The member that it is, if it is reached with the hub's credentials.
+    as_hub: Option<String>,
 }
 
 impl Rest {
-    pub(crate) fn new(config: kube::Config) -> anyhow::Result<Self> {
-        let namespace = config.default_namespace.clone();
-        Ok(Self { client: atoll_hub::connect::client(config)?, namespace })
+    pub(crate) fn new(config: kube::Config) -> Result<Self, Failure> {
+        Self::of(Reached { config, as_hub: None })
+    }
+
+    pub(crate) fn of(reached: Reached) -> Result<Self, Failure> {
+        let namespace = reached.config.default_namespace.clone();
+        let client = atoll_hub::connect::client(reached.config).map_err(|error| Failure::connect(&error))?;
+        Ok(Self { client, namespace, as_hub: reached.as_hub })
+    }
+
+    /// A request that failed; `right` is what has to be granted for it, as in `join --allow-propagation`.
+    pub(crate) fn failure(&self, what: &str, error: &kube::Error, right: &str) -> Failure {
+        let failure = Failure::request(what, error);
+        let Some(member) = &self.as_hub else { return failure };
+        match error {
+            kube::Error::Api(status) if status.code == 403 => failure.with_hint(&format!(
+                "the hub may not do that in `{member}`: `atoll join {member} --cluster-kubeconfig FILE \
+                 --allow-propagation={right}` lets it (name all kinds: a join replaces what was granted before)"
+            )),
+            kube::Error::Api(status) if status.code == 401 => failure.with_hint(&format!(
+                "the hub's credentials are no longer good there: `atoll join {member} --cluster-kubeconfig FILE` \
+                 makes new ones"
+            )),
+            kube::Error::Api(_) => failure,
+            _ => failure.with_hint(&format!(
+                "`atoll clusters -o wide` says how `{member}` is; its API has to be reachable from here, too"
+            )),
+        }
     }
 
     /// What the cluster serves.
-    pub(crate) async fn catalog(&self) -> Result<Catalog, kube::Error> {
-        let core = self.client.list_core_api_versions_aggregated().await?;
-        let named = self.client.list_api_groups_aggregated().await?;
-        Ok(Catalog::read(&[core, named]))
+    pub(crate) async fn catalog(&self) -> Result<Catalog, Failure> {
+        let asked = async {
+            let core = self.client.list_core_api_versions_aggregated().await?;
+            let named = self.client.list_api_groups_aggregated().await?;
+            Ok(Catalog::read(&[core, named]))
+        };
+        asked.await.map_err(|error| self.failure("cannot ask what there is", &error, "namespaces"))
     }
 
     pub(crate) async fn get(&self, path: &str, form: Form) -> Result<Value, kube::Error> {
@@ -91,10 +123,27 @@ impl Rest {
         if head.status.is_success() {
             return serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError);
         }
-        let status = serde_json::from_slice(&bytes).unwrap_or_else(|_| {
-            Status::failure(String::from_utf8_lossy(&bytes).trim(), "").with_code(head.status.as_u16())
-        });
-        Err(kube::Error::Api(status.boxed()))
+        Err(refusal(head.status, &bytes))
+    }
+
+    /// Makes an object in its collection; fails if it is there.
+    pub(crate) async fn create(
+        &self,
+        collection: &str,
+        object: &Value,
+        dry_run: bool,
+    ) -> Result<Value, kube::Error> {
+        let request = Request::post(by_person(collection, dry_run)).header(CONTENT_TYPE, "application/json");
+        let body = object.to_string().into_bytes();
+        self.client.request(request.body(body).map_err(kube::Error::HttpError)?).await
+    }
+
+    /// Changes what the patch names; a `resourceVersion` in it has to be the one that is there.
+    pub(crate) async fn merge(&self, path: &str, patch: &Value, dry_run: bool) -> Result<Value, kube::Error> {
+        let request = Request::patch(by_person(path, dry_run));
+        let request = request.header(CONTENT_TYPE, "application/merge-patch+json");
+        let body = patch.to_string().into_bytes();
+        self.client.request(request.body(body).map_err(kube::Error::HttpError)?).await
     }
 
     /// Deletes an object, and what it owns in the background.
@@ -134,6 +183,14 @@ impl Rest {
     }
 }
 
+/// What an API says when it says no.
+pub(crate) fn refusal(code: http::StatusCode, body: &[u8]) -> kube::Error {
+    let status: Status = serde_json::from_slice(body).unwrap_or_else(|_| {
+        Status::failure(String::from_utf8_lossy(body).trim(), "").with_code(code.as_u16())
+    });
+    kube::Error::Api(status.boxed())
+}
+
 /// How an object is applied.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Apply {
@@ -141,6 +198,13 @@ pub(crate) struct Apply {
     pub(crate) force: bool,
     /// Only try.
     pub(crate) dry_run: bool,
+}
+
+/// A path that says who writes, and whether that is only tried.
+fn by_person(path: &str, dry_run: bool) -> String {
+    let query =
+        [("fieldManager", atoll_api::names::CLI_FIELD_MANAGER), ("dryRun", if dry_run { "All" } else { "" })];
+    with_query(path, &query)
 }
 
 /// A path with a query of what is not empty.

@@ -10,7 +10,9 @@ use crate::output;
 pub(crate) struct Look {
     /// With the columns that are left out otherwise.
     pub(crate) wide: bool,
-    /// With a first column for the namespace.
+    /// With a first column for the cluster, which stands in the rows.
+    pub(crate) clusters: bool,
+    /// With a column for the namespace, before those of the table.
     pub(crate) namespaces: bool,
     /// Put before names, as `pod/`; for tables of several kinds.
     pub(crate) prefix: String,
@@ -67,19 +69,21 @@ impl Printer {
     }
 
     fn header(&self) -> Vec<String> {
+        let cluster = self.look.clusters.then(|| "CLUSTER".to_owned());
         let namespace = self.look.namespaces.then(|| "NAMESPACE".to_owned());
         let names = self.columns.iter().filter(|column| column.shown).map(|column| column.name.clone());
-        namespace.into_iter().chain(names).collect()
+        cluster.into_iter().chain(namespace).chain(names).collect()
     }
 
     fn row(&self, row: &Value) -> Vec<String> {
+        let cluster = self.look.clusters.then(|| text(row, "/cluster").to_owned());
         let namespace = self.look.namespaces.then(|| text(row, "/object/metadata/namespace").to_owned());
         let cells = row["cells"].as_array().into_iter().flatten().zip(&self.columns);
         let cells = cells.filter(|(_, column)| column.shown).map(|(value, column)| {
             let prefix = if column.named { self.look.prefix.as_str() } else { "" };
             format!("{prefix}{}", cell(value))
         });
-        namespace.into_iter().chain(cells).collect()
+        cluster.into_iter().chain(namespace).chain(cells).collect()
     }
 }
 
@@ -130,7 +134,23 @@ NAMESPACE   NAME        READY    RESTARTS   IP
 shop        pod/web-1   1/1      0          127.0.1.1
 default     pod/a       0/1...   12
 ";
-        assert_eq!(print(Look { wide: true, namespaces: true, prefix: "pod/".to_owned() }), want);
+        assert_eq!(
+            print(Look { wide: true, clusters: false, namespaces: true, prefix: "pod/".to_owned() }),
+            want
+        );
+    }
+
+    #[test]
+    fn rows_of_several_clusters_say_whose_they_are() {
+        let mut table = pods();
+        (table["rows"][0]["cluster"], table["rows"][1]["cluster"]) = ("paris".into(), "tokyo".into());
+        let want = "\
+CLUSTER   NAMESPACE   NAME    READY    RESTARTS
+paris     shop        web-1   1/1      0
+tokyo     default     a       0/1...   12
+";
+        let look = Look { clusters: true, namespaces: true, ..Look::default() };
+        assert_eq!(Printer::new(look).print(&table), want);
     }
 
     #[test]

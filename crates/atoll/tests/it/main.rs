@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
 mod backup;
+mod balanced;
 mod lb;
+mod members;
 mod objects;
 mod walkthrough;
 
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 /// Exit code, stdout and stderr of a run without any kubeconfig of the environment.
 fn atoll(arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -15,6 +18,23 @@ fn atoll(arguments: &[&str]) -> (Option<i32>, String, String) {
     command.args(arguments).env_clear().env("HOME", "/nonexistent");
     let output = command.output().expect("the binary runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// Runs a command with something on its stdin: exit code, stdout and stderr.
+fn said(mut command: Command, input: Option<&str>) -> (Option<i32>, String, String) {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    if input.is_some() {
+        command.stdin(Stdio::piped());
+    }
+    let mut child = command.spawn().unwrap();
+    if let Some(input) = input {
+        let (mut pipe, input) = (child.stdin.take().unwrap(), input.to_owned());
+        // It may answer before it has read everything.
+        std::thread::spawn(move || pipe.write_all(input.as_bytes()));
+    }
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
@@ -43,7 +63,14 @@ fn help_has_examples_for_every_command() {
         "join",
         "unjoin",
         "clusters",
+        "cluster",
+        "cluster label",
+        "cluster taint",
         "get",
+        "describe",
+        "logs",
+        "exec",
+        "promote",
         "apply",
         "delete",
         "bench",

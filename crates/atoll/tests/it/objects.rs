@@ -1,7 +1,7 @@
 //! `atoll get`, `apply` and `delete` on an API that this process serves.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +13,8 @@ use kubeapi::pki::Pki;
 use kubeapi::server::Server;
 use kubeapi::store::Store;
 use kubeapi::{Api, Options};
+
+use crate::said;
 
 /// Time stands still, so that ages are the same in every run.
 struct Still(AtomicU64);
@@ -87,20 +89,6 @@ impl Cluster {
         assert_eq!((code, talk.as_str()), (Some(0), ""), "{line}");
         out
     }
-}
-
-fn said(mut command: Command, input: Option<&str>) -> (Option<i32>, String, String) {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    if input.is_some() {
-        command.stdin(Stdio::piped());
-    }
-    let mut child = command.spawn().unwrap();
-    if let Some(input) = input {
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    }
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 const SERVE: &str = "\

@@ -93,13 +93,13 @@ fn fits(want: &[String], found: &[String]) -> bool {
 }
 
 /// A place where `atoll` is the one that was just built; the sandbox in it ends with it.
-struct Place {
+pub(super) struct Place {
     home: tempfile::TempDir,
     root: PathBuf,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("bin")).unwrap();
         symlink(env!("CARGO_BIN_EXE_atoll"), home.path().join("bin/atoll")).unwrap();
@@ -108,7 +108,7 @@ impl Place {
     }
 
     /// What a command prints, to stdout and stderr.
-    fn run(&self, command: &str) -> String {
+    pub(super) fn run(&self, command: &str) -> String {
         let path = format!("{}/bin:/usr/bin:/bin", self.home.path().display());
         let output = Command::new("sh")
             .args(["-c", &format!("exec 2>&1\n{command}")])

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Broken;
 use crate::facts::{Capabilities, NamespaceState};
+use crate::intent::imports::Asked;
 use crate::memory::{Offer, ServiceMemory};
 use crate::names::{ClusterId, ServiceKey, ServiceName};
 use crate::plan::{ExportStatus, Import, ImportPlan, Plan, WhyAbsent, WhyUntouched};
@@ -18,7 +19,7 @@ fn valid_exports(memory: &ServiceMemory) -> BTreeSet<ClusterId> {
 pub(super) fn presence(
     world: &World,
     key: &ServiceKey,
-    cluster: &Cluster,
+    (id, cluster): (&ClusterId, &Cluster),
     import: &ImportPlan,
     report: &mut dyn FnMut(Broken),
 ) {
@@ -42,6 +43,19 @@ pub(super) fn presence(
             if !exported {
                 report(Broken::ImportOfNothing);
             }
+            if !may_import(world, key, id) {
+                report(Broken::ImportedUnasked);
+            }
+        }
+        (Some(NamespaceState::Active), ImportPlan::Absent(WhyAbsent::NotAsked)) => {
+            if may_import(world, key, id) {
+                report(Broken::ImportMissing);
+            }
+        }
+        (Some(NamespaceState::Active), ImportPlan::Untouched(WhyUntouched::PlacementUnknown)) => {
+            if world.imports.asked.get(key) != Some(&Asked::Unplaced) {
+                report(Broken::ImportMissing);
+            }
         }
         (Some(NamespaceState::Active), ImportPlan::Absent(WhyAbsent::NotExported)) => {
             if exported {
@@ -55,6 +69,15 @@ pub(super) fn presence(
                 report(Broken::ImportMissing);
             }
         }
+    }
+}
+
+/// Whether the hub lets a cluster import; not while nobody knows.
+fn may_import(world: &World, key: &ServiceKey, id: &ClusterId) -> bool {
+    match world.imports.asked.get(key) {
+        Some(Asked::Unplaced) => false,
+        Some(Asked::To(to)) if to.clusters.contains(id) => true,
+        Some(Asked::To(_)) | None => !world.imports.explicit.contains(&key.namespace),
     }
 }
 

@@ -93,6 +93,11 @@ pub fn replicas_at(template: &Value) -> Option<&'static str> {
     }
 }
 
+/// Whether objects of a kind have replicas that an autoscaler can see to.
+pub fn has_replicas(kind: &Kind) -> bool {
+    kind.group() == "apps" && ["Deployment", "StatefulSet", "ReplicaSet"].contains(&kind.kind.as_str())
+}
+
 /// The group in an object's `apiVersion`.
 pub fn group_of(object: &Value) -> &str {
     object["apiVersion"].as_str().and_then(|version| version.split_once('/')).map_or("", |(group, _)| group)

@@ -7,8 +7,10 @@ use super::{
     KeyRefused, PortDropped, SliceNote, WhyKeyRefused, Withdrawn,
 };
 use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
+use crate::intent::imports::ImportPort;
 use crate::names::PortName;
 use crate::network::{AddressRefused, Family};
+use crate::plan::WhyAbsent;
 
 /// The reason of the `Conflict` condition: several are joined by commas.
 pub fn conflict_reason(conflicts: &[Conflict]) -> String {
@@ -111,6 +113,13 @@ pub fn import_message(ready: &ImportReady, notes: &[ImportNote]) -> String {
         ImportReady::NamesTaken { plain, hashed } => format!(
             "Services {plain} and {hashed} are somebody else's and are left alone. Rename one of them to import this service."
         ),
+        ImportReady::NoPortAsked { asked } => {
+            let asked: Vec<String> = asked.iter().map(import_port).collect();
+            format!(
+                "The service has none of the ports that the hub's ServiceImport names ({}). Name one that it has, or none for all.",
+                asked.join(", ")
+            )
+        }
     };
     for note in notes {
         text.push(' ');
@@ -129,9 +138,27 @@ pub fn import_message(ready: &ImportReady, notes: &[ImportNote]) -> String {
                 "This cluster's Kubernetes does not know trafficDistribution; {} is left out.",
                 traffic_distribution(*wanted)
             ),
+            ImportNote::NoSuchPort(port) => {
+                format!("The hub's ServiceImport names port {}, which the service does not have.", import_port(port))
+            }
         });
     }
     text
+}
+
+/// Why a cluster does not import a service.
+pub fn absent(why: WhyAbsent) -> &'static str {
+    match why {
+        WhyAbsent::NotExported => "no cluster exports the service",
+        WhyAbsent::NoNamespace => "the cluster does not have the namespace",
+        WhyAbsent::NotAsked => "its namespace is imported only where a ServiceImport of the hub goes",
+    }
+}
+
+fn import_port(asked: &ImportPort) -> String {
+    let ImportPort { name, protocol, port } = asked;
+    let name = name.as_ref().map(|name| format!("{name}:")).unwrap_or_default();
+    format!("{name}{port}/{}", protocol.as_str())
 }
 
 /// Why a source's slices stay.
@@ -286,6 +313,11 @@ mod tests {
         assert_eq!(
             import_message(&ImportReady::Ready, &[ImportNote::FamiliesLeftOut(vec![Family::V6])]),
             "The service is imported. This cluster does not support IPv6."
+        );
+        let asked = ImportPort { name: None, protocol: crate::facts::Protocol::Udp, port: 53 };
+        assert_eq!(
+            import_message(&ImportReady::Ready, &[ImportNote::NoSuchPort(asked)]),
+            "The service is imported. The hub's ServiceImport names port 53/UDP, which the service does not have."
         );
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use litemap::LiteMap;
 
+use super::balancing;
 use super::slices::{PortRule, Rules};
 use super::sources::Sources;
 use super::supply::{self, Supply};
@@ -17,7 +18,7 @@ use crate::intent::{CrossCluster, Intent};
 use crate::names::{ClusterId, PortName, ServiceKey};
 use crate::network::Family;
 use crate::plan::{
-    Crossing, DispatchPlan, SlicesFrom, StaleMark, WhyNotDispatched, WhyNothing, WhyUntouched,
+    Balanced, Crossing, DispatchPlan, SlicesFrom, StaleMark, WhyNotDispatched, WhyNothing, WhyUntouched,
 };
 use crate::reason::CrossNote;
 use crate::world::{Cluster, World};
@@ -55,6 +56,8 @@ impl Ruled {
 pub struct Crossed {
     /// The whole, if anything is asked.
     pub crossing: Option<Arc<Crossing>>,
+    /// What its balancer leads to, if it has one.
+    pub balanced: Option<Arc<Balanced>>,
     plans: BTreeMap<ClusterId, (DispatchPlan, bool)>,
     otherwise: Option<DispatchPlan>,
 }
@@ -94,10 +97,14 @@ pub fn cross(world: &World, key: &ServiceKey, cache: &mut Cache) -> Crossed {
     let strangers: BTreeSet<_> = named.filter(|id| !world.clusters.contains_key(*id)).collect();
     crossing.notes.extend(strangers.into_iter().map(|id| CrossNote::NotAMember { cluster: id.clone() }));
     provide(world, key, asked, cache, &mut crossing);
+    let balanced = asked
+        .balanced
+        .then(|| Arc::new(balancing::balanced(world, key, asked, &crossing.providers, &mut cache.sources)));
     let plans = consume(world, key, asked, cache, &mut crossing);
     crossing.notes.sort();
     Crossed {
         crossing: Some(Arc::new(crossing)),
+        balanced,
         plans,
         otherwise: Some(DispatchPlan::Absent(WhyNotDispatched::NotAsked)),
     }

@@ -10,25 +10,41 @@ use super::merge::Merged;
 use super::naming::Derived;
 use super::sources::Sources;
 use super::supply::{self, Supply};
-use crate::facts::{Capabilities, InternalTrafficPolicy, Locality, TrafficDistribution};
+use crate::facts::{
+    Capabilities, InternalTrafficPolicy, Locality, ServicePort, SlicePort, TrafficDistribution,
+};
+use crate::intent::imports::ImportPort;
 use crate::names::ClusterId;
-use crate::plan::{DerivedService, Import, ImportPlan, SlicesFrom, StaleMark, Unknown, WhyNothing};
+use crate::plan::{
+    DerivedService, Import, ImportPlan, ImportSpec, Slice, SlicesFrom, StaleMark, Unknown, WhyNothing,
+};
 use crate::reason::{ImportNote, ImportReady};
 use crate::world::World;
 
-/// Plans the import of `merged` in the cluster `id`, where the derived Service is called `name`.
-pub fn import(
-    world: &World,
-    merged: &Merged,
-    sources: &mut Sources,
-    id: &ClusterId,
-    capabilities: &Capabilities,
-    name: &Derived,
-) -> ImportPlan {
+/// The importer.
+#[derive(Debug, Clone, Copy)]
+pub struct Here<'a> {
+    /// Its name.
+    pub id: &'a ClusterId,
+    /// What it can do.
+    pub capabilities: &'a Capabilities,
+    /// What the derived Service is called.
+    pub name: &'a Derived,
+    /// The ports that are asked for; all of them if there are none.
+    pub ports: &'a [ImportPort],
+}
+
+/// Plans the import of `merged`.
+pub fn import(world: &World, merged: &Merged, sources: &mut Sources, here: &Here<'_>) -> ImportPlan {
+    let Here { id, capabilities, name, .. } = *here;
     let mut notes = Vec::new();
     let (families, left_out) = families::cut(&merged.families, &capabilities.families);
+    let spec = with_ports(&merged.spec, here.ports, &mut notes);
     let (ready, named) = if families.is_empty() {
         (ImportReady::IpFamilyNotSupported { wanted: merged.families.clone() }, None)
+    } else if spec.ports.is_empty() && !merged.spec.ports.is_empty() {
+        notes.clear(); // the condition says it of all ports together
+        (ImportReady::NoPortAsked { asked: here.ports.to_vec() }, None)
     } else {
         match name {
             Derived::Plain(name) | Derived::TooLong(name) => (ImportReady::Ready, Some(name)),
@@ -62,9 +78,12 @@ pub fn import(
         local_only: locality == Locality::LocalFirst && own.ready > 0,
         families: &families,
     };
-    let (slices, stale) = from_each(world, merged, sources, id, &rule);
+    let (mut slices, stale) = from_each(world, merged, sources, id, &rule);
+    if spec.ports.len() < merged.spec.ports.len() {
+        slices.iter_mut().for_each(|(_, from)| keep_ports(from, &spec));
+    }
     let import = Import {
-        spec: Arc::clone(&merged.spec),
+        spec,
         families: if families.is_empty() { merged.families.clone() } else { families },
         derived,
         clusters: Arc::clone(&merged.clusters),
@@ -73,6 +92,38 @@ pub fn import(
         stale,
     };
     ImportPlan::Present { import: Arc::new(import), slices: Arc::new(slices) }
+}
+
+/// What the import says, with the ports that are asked for and no others.
+fn with_ports(spec: &Arc<ImportSpec>, asked: &[ImportPort], notes: &mut Vec<ImportNote>) -> Arc<ImportSpec> {
+    if asked.is_empty() {
+        return Arc::clone(spec);
+    }
+    let missing = asked.iter().filter(|asked| !spec.ports.iter().any(|port| asked.means(port)));
+    notes.extend(missing.cloned().map(ImportNote::NoSuchPort));
+    let meant = |port: &&ServicePort| asked.iter().any(|asked| asked.means(port));
+    if spec.ports.iter().all(|port| meant(&port)) {
+        return Arc::clone(spec);
+    }
+    let ports = spec.ports.iter().filter(meant).cloned().collect();
+    Arc::new(ImportSpec { ports, ..ImportSpec::clone(spec) })
+}
+
+/// A slice has no port that its Service does not have.
+fn keep_ports(from: &mut SlicesFrom, spec: &ImportSpec) {
+    let SlicesFrom::Exactly(list, _) = from else { return };
+    let of_spec = |port: &SlicePort| spec.ports.iter().any(|known| known.name == port.name);
+    *list = list
+        .iter()
+        .map(|slice| match slice.ports.iter().all(of_spec) {
+            true => Arc::clone(slice),
+            false => {
+                let mut fewer = Slice::clone(slice);
+                fewer.ports.retain(of_spec);
+                Arc::new(fewer)
+            }
+        })
+        .collect();
 }
 
 struct SourceRule<'a> {

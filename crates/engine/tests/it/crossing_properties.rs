@@ -31,14 +31,15 @@ fn any_asked() -> impl Strategy<Value = CrossCluster> {
     let ports = proptest::collection::vec(port, 0..3);
     let liveness = of(select(vec![Liveness::Retain, Liveness::Withdraw]));
     let locality = of(select(vec![Locality::LocalFirst, Locality::Anywhere]));
-    (any_clusters(), any_clusters(), ports, liveness, locality, any::<bool>()).prop_map(
-        |(providers, consumers, ports, liveness, locality, hostnames)| CrossCluster {
+    (any_clusters(), any_clusters(), ports, liveness, locality, any::<bool>(), any::<bool>()).prop_map(
+        |(providers, consumers, ports, liveness, locality, hostnames, balanced)| CrossCluster {
             providers,
             consumers,
             ports,
             liveness,
             locality,
             hostnames,
+            balanced,
         },
     )
 }

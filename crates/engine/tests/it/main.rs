@@ -4,14 +4,18 @@
 #[path = "../../src/fixture.rs"]
 mod fixture;
 
+mod balancing;
 mod conflict;
 mod cost;
 mod crossing;
 mod crossing_properties;
+mod explicit;
+mod explicit_properties;
 mod imports;
 mod liveness;
 mod memory;
 mod placement;
+mod placement_autoscale;
 mod placement_parts;
 mod placement_properties;
 mod properties;

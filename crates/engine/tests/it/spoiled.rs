@@ -7,7 +7,9 @@ use atoll_engine::engine::Engine;
 use atoll_engine::facts::*;
 use atoll_engine::names::ClusterId;
 use atoll_engine::network::{AddressRefused, Family};
-use atoll_engine::plan::{Import, ImportPlan, ImportSpec, Plan, Slice, SlicesFrom, WhyAbsent, WhyNothing};
+use atoll_engine::plan::{
+    Import, ImportPlan, ImportSpec, Plan, Slice, SlicesFrom, WhyAbsent, WhyNothing, WhyUntouched,
+};
 use atoll_engine::reason::{Kept, Withdrawn};
 use atoll_engine::world::Change;
 
@@ -190,6 +192,16 @@ fn rules_about_namespaces_names_and_unknown_services_hold_too() {
     dark.clusters.get_mut(&id("a")).unwrap().import = ImportPlan::Absent(WhyAbsent::NotExported);
     assert_eq!(check(engine.world(), &dark)[0].broken, Broken::DeletedInTheDark);
     let (_, full) = world();
+    let (mut engine_of_all, clean) = world();
+    engine_of_all.set_explicit([namespace("shop")].into());
+    assert_eq!(check(engine_of_all.world(), &clean)[0].broken, Broken::ImportedUnasked);
+    let mut unasked = clean.clone();
+    unasked.clusters.get_mut(&id("a")).unwrap().import = ImportPlan::Absent(WhyAbsent::NotAsked);
+    engine_of_all.set_explicit([].into());
+    assert_eq!(check(engine_of_all.world(), &unasked)[0].broken, Broken::ImportMissing);
+    unasked.clusters.get_mut(&id("a")).unwrap().import =
+        ImportPlan::Untouched(WhyUntouched::PlacementUnknown);
+    assert_eq!(check(engine_of_all.world(), &unasked)[0].broken, Broken::ImportMissing);
     dark.clusters.insert(id("a"), full.clusters[&id("a")].clone());
     assert_eq!(check(engine.world(), &dark)[0].broken, Broken::ImportOfNothing);
 }

@@ -113,7 +113,7 @@ mod tests {
         Touched::Slices([(ClusterId::parse("a").unwrap(), SliceName::parse(name).unwrap())].into())
     }
     fn outcome(touched: Touched, memory: Option<MemoryUpdate>) -> Outcome {
-        let plan = Plan { service: key(), crossing: None, clusters: Default::default() };
+        let plan = Plan { service: key(), crossing: None, balanced: None, clusters: Default::default() };
         Outcome { plan: Arc::new(plan), touched, memory }
     }
     fn released(pass: Pass) -> Touched {

@@ -247,7 +247,7 @@ fn a_restarted_member_gets_every_plan_and_nothing_is_taken_from_the_others() {
     for command in hub.settle(5) {
         let Command::Assign { plan, .. } = command else { continue };
         let tokyo = &plan.clusters[&id("tokyo")].import;
-        let atoll_engine::plan::ImportPlan::Present { slices, .. } = tokyo else { panic!("{tokyo:?}") };
+        let ImportPlan::Present { slices, .. } = tokyo else { panic!("{tokyo:?}") };
         let from = &slices[&id("paris")];
         assert!(matches!(from, atoll_engine::plan::SlicesFrom::KeepWhatIsThere(_)), "{from:?}");
     }

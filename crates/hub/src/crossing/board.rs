@@ -62,18 +62,24 @@ struct Item {
 }
 
 /// The state machine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Board {
     items: BTreeMap<ServiceKey, Item>,
     /// What is under way, and is not shown before it is done or has been so for a while.
     unshown: Unshown<ServiceKey>,
+    balances: bool,
 }
 
 impl Board {
+    /// With nothing on it; `balances` if load balancers are ours to make.
+    pub(crate) fn new(balances: bool) -> Self {
+        Self { items: BTreeMap::new(), unshown: Unshown::default(), balances }
+    }
+
     /// One of them was seen. `id`: a fresh permanent id, in case that it has none.
     pub(crate) fn seen(&mut self, object: &MultiClusterService, id: &str) -> (Option<Wish>, Vec<Command>) {
         let Some(key) = edge::key(object) else { return (None, Vec::new()) };
-        let asked = edge::asked(object);
+        let asked = edge::asked(object, self.balances);
         let before = self.items.remove(&key);
         let uid = object.uid().unwrap_or_default();
         let same = before.filter(|item| item.uid == uid);
@@ -100,8 +106,9 @@ impl Board {
         let mut commands = Vec::new();
         let ours =
             asked.is_some() || item.finalizers.iter().any(|one| one == finalizer::MULTI_CLUSTER_SERVICE);
-        if asked.is_some() && !deleting && item.held != item.revision {
-            commands.extend(hold(&key, &mut item, object, id));
+        if let Some(asked) = asked.as_ref().filter(|_| !deleting && item.held != item.revision) {
+            // What a balancer needs cleaning up for has a finalizer of its own.
+            commands.extend(hold(&key, &mut item, object, id, !asked.intent.balanced));
         }
         let wish = match (asked, deleting) {
             (Some(asked), false) if was == Some((false, Some(asked.clone()))) => None,
@@ -171,8 +178,14 @@ impl Board {
 }
 
 /// The finalizer and the permanent id, where they are missing.
-fn hold(key: &ServiceKey, item: &mut Item, object: &MultiClusterService, id: &str) -> Option<Command> {
-    let held = item.finalizers.iter().any(|one| one == finalizer::MULTI_CLUSTER_SERVICE);
+fn hold(
+    key: &ServiceKey,
+    item: &mut Item,
+    object: &MultiClusterService,
+    id: &str,
+    wants_finalizer: bool,
+) -> Option<Command> {
+    let held = !wants_finalizer || item.finalizers.iter().any(|one| one == finalizer::MULTI_CLUSTER_SERVICE);
     let known = object.labels().get(label::MCS_PERMANENT_ID).is_some_and(|id| !id.is_empty());
     if held && known {
         return None;
@@ -222,11 +235,18 @@ fn tell(key: &ServiceKey, item: &mut Item, shown: &Shown, commands: &mut Vec<Com
         let message = format!("no such member: {}", shown.strangers.join(", "));
         said.push((events::CLUSTER_NOT_FOUND, true, message));
     }
+    let remarks = item.asked.as_ref().filter(|asked| asked.intent.balanced).map(|asked| &asked.remarks);
+    match remarks {
+        Some(remarks) if !remarks.is_empty() => said.push((events::LOAD_BALANCER, true, remarks.join("; "))),
+        Some(_) | None => drop(item.told.remove(events::LOAD_BALANCER)),
+    }
     for (verdict, good, bad) in [
         (&shown.applied, events::SYNC_SERVICE_SUCCEED, events::SYNC_SERVICE_FAILED),
         (&shown.dispatched, events::DISPATCH_SUCCEED, events::DISPATCH_FAILED),
     ] {
         match verdict.is {
+            // Nothing is brought anywhere.
+            _ if shown.balanced => {}
             Is::So => said.push((good, false, verdict.message.clone())),
             Is::NotSo => said.push((bad, true, verdict.message.clone())),
             Is::UnderWay => {}

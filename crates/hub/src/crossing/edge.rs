@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use atoll_api::names::annotation;
-use atoll_api::names::kind::networking::CROSS_CLUSTER;
+use atoll_api::names::kind::networking::{CROSS_CLUSTER, LOAD_BALANCER};
 use atoll_api::types::MultiClusterService;
 use atoll_engine::facts::{Liveness, Locality};
 use atoll_engine::intent::{AskedPort, Clusters, CrossCluster};
 use atoll_engine::names::{ClusterId, PortName, ServiceKey};
 use kube::ResourceExt;
+
+use crate::balancing;
 
 /// What it asks for, and what of it is said to its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +26,14 @@ pub(super) fn key(object: &MultiClusterService) -> Option<ServiceKey> {
     ServiceKey::parse(&object.namespace()?, &object.name_any()).ok()
 }
 
-/// What it asks for; none if it is of another type.
-pub(super) fn asked(object: &MultiClusterService) -> Option<Asked> {
+/// What it asks for; none if it is of another type. Those with a load balancer are ours if we are the ones who balance.
+pub(super) fn asked(object: &MultiClusterService, balances: bool) -> Option<Asked> {
     let spec = &object.spec;
-    if !spec.types.iter().any(|one| one == CROSS_CLUSTER) {
+    let balanced = balances && spec.types.iter().any(|one| one == LOAD_BALANCER);
+    if !balanced && !spec.types.iter().any(|one| one == CROSS_CLUSTER) {
         return None;
     }
-    let mut remarks = Vec::new();
+    let mut remarks = if balanced { balancing::remarks(object.annotations()) } else { Vec::new() };
     let range = spec.range.as_ref().map(|range| &range.cluster_names[..]).unwrap_or_default();
     let mut side = |new: &[atoll_api::types::multi_cluster_service::ClusterSelector],
                     old: &[String],
@@ -66,11 +69,13 @@ pub(super) fn asked(object: &MultiClusterService) -> Option<Asked> {
     });
     let intent = CrossCluster {
         providers,
-        consumers,
+        // Whoever comes through a load balancer is in no cluster.
+        consumers: if balanced { Clusters::Named(BTreeSet::new()) } else { consumers },
         ports: ports.collect(),
         liveness: liveness(object, &mut remarks),
         locality: locality(object, &mut remarks),
         hostnames: object.annotations().get(annotation::HOSTNAMES).is_some_and(|value| value == "true"),
+        balanced,
     };
     Some(Asked { intent, remarks })
 }
@@ -119,7 +124,7 @@ mod tests {
             "apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService",
             "metadata": {"name": "web", "namespace": "shop", "annotations": annotations}, "spec": spec,
         });
-        asked(&serde_json::from_value(object).unwrap())
+        asked(&serde_json::from_value(object).unwrap(), true)
     }
 
     fn some(ids: &[&str]) -> Clusters {
@@ -151,7 +156,22 @@ mod tests {
             assert_eq!((asked.intent.providers, asked.intent.consumers), (providers, consumers), "{spec}");
             assert_eq!(asked.remarks.len(), said, "{:?}", asked.remarks);
         }
-        assert_eq!(read(serde_json::json!({"types": ["LoadBalancer"]}), none), None);
+    }
+
+    #[test]
+    fn one_with_a_load_balancer_has_no_consumers_and_is_ours_only_if_we_balance() {
+        let spec = serde_json::json!({"types": ["LoadBalancer"], "providerClusters": [{"name": "a"}],
+            "consumerClusters": [{"name": "b"}]});
+        let weights = serde_json::json!({"atoll.dev/weights": "a=3,b"});
+        let Asked { intent, remarks } = read(spec.clone(), weights).unwrap();
+        assert!(intent.balanced);
+        assert_eq!((intent.providers, intent.consumers), (some(&["a"]), some(&[])));
+        assert_eq!(remarks.len(), 1, "{remarks:?}");
+        let object = serde_json::json!({
+            "apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService",
+            "metadata": {"name": "web", "namespace": "shop"}, "spec": spec,
+        });
+        assert_eq!(asked(&serde_json::from_value(object).unwrap(), false), None);
     }
 
     #[test]

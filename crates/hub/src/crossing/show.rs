@@ -23,6 +23,8 @@ pub(super) struct Shown {
     pub(super) strangers: Vec<String>,
     /// `status.clusters` and the counts.
     pub(super) clusters: Value,
+    /// It has a load balancer, whose condition is another's: nothing is brought anywhere.
+    pub(super) balanced: bool,
 }
 
 /// Whether something is so.
@@ -55,6 +57,7 @@ pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied) -> S
             dispatched: wait("not planned yet"),
             strangers: Vec::new(),
             clusters: json!({}),
+            balanced: asked.intent.balanced,
         };
     };
     let strangers: Vec<String> = crossing
@@ -115,7 +118,7 @@ pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied) -> S
     remarks.extend(stale);
     let dispatched = lacks.verdict(DISPATCHED, &remarks);
     let applied = applied(name, view, copied, &strangers);
-    Shown { applied, dispatched, strangers, clusters: clusters(view, &said) }
+    Shown { applied, dispatched, strangers, clusters: clusters(view, &said), balanced: asked.intent.balanced }
 }
 
 #[derive(Default)]
@@ -239,6 +242,9 @@ impl Shown {
             })
         };
         let mut status = self.clusters.clone();
+        if self.balanced {
+            return status;
+        }
         status["conditions"] = json!([
             one(
                 types::SERVICE_APPLIED,
@@ -327,6 +333,7 @@ mod tests {
             dispatched: verdict(Is::So),
             strangers: Vec::new(),
             clusters: json!({}),
+            balanced: false,
         };
         let first = shown(Is::UnderWay).status(&json!({}), 1, "t1");
         let same = shown(Is::NotSo).status(&first, 1, "t2");

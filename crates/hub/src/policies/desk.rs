@@ -7,6 +7,7 @@
 //! Nothing is ordered before its binding says who may hold a copy, and a binding goes only when nobody does: so a hub that is killed
 //! at any moment leaves nothing behind that the next one does not know of.
 
+mod importing;
 mod services;
 mod show;
 #[cfg(test)]
@@ -28,6 +29,8 @@ use serde_json::{Value, json};
 use super::binding::{self, Held, Holders, Recalled};
 use super::{Copied, edge};
 use crate::unshown::Unshown;
+use crate::imports;
+use importing::Imports;
 
 /// Where an object of the hub's API was seen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,6 +83,8 @@ pub(super) enum Event {
     Waited,
     /// What a `MultiClusterService` asks for its Service.
     Implied(ServiceKey, Option<Box<CrossCluster>>),
+    /// Why clusters that should import a service do not.
+    Absent(ServiceKey, imports::Absent),
 }
 
 /// Something to do.
@@ -97,6 +102,8 @@ pub(super) enum Command {
     DeleteBinding(ObjectKey),
     /// Say what became of the Service of a `MultiClusterService`.
     Copied(ServiceKey, Copied),
+    /// Say where `ServiceImports` go.
+    Imports(imports::News),
     /// Tell users.
     Tell { of: ObjectKey, uid: String, warning: bool, reason: &'static str, message: String },
 }
@@ -140,6 +147,8 @@ pub(super) struct Desk {
     /// The Services of `MultiClusterServices`, what was last said of them, and those of which something may be new.
     implied: BTreeMap<ObjectKey, (ServiceKey, Copied)>,
     implied_news: BTreeSet<ObjectKey>,
+    /// Where `ServiceImports` go, and what stands in their way.
+    imports: Imports,
     /// What went along with which bindings in a former life.
     along: Vec<(ObjectKey, Vec<ObjectKey>)>,
     out: Vec<Command>,
@@ -170,6 +179,7 @@ impl Desk {
             Event::Copy(id, report) => self.copied(&id, report, now),
             Event::Waited => self.show_waiting(now),
             Event::Implied(key, intent) => self.imply(key, intent.as_deref()),
+            Event::Absent(key, absent) => self.absent(&key, absent),
             Event::Written(key, object) => {
                 // One that was overtaken by a newer one says too little.
                 if let Some(item) = self.items.get_mut(&key).filter(|item| item.written == *object) {
@@ -196,6 +206,7 @@ impl Desk {
             }
             self.tell_idle();
             self.tell_implied();
+            self.say_imports();
         }
         std::mem::take(&mut self.out)
     }
@@ -245,7 +256,10 @@ impl Desk {
                     self.left(&id, now);
                 }
             }
-            Source::Namespaces => self.namespace(&key.name, object),
+            Source::Namespaces => {
+                self.import_mode(&key, object);
+                self.namespace(&key.name, object);
+            }
             Source::Bindings(_) => self.bound(&key, object),
             Source::Templates(_) => {
                 if key.namespace == self.own_namespace && !key.namespace.is_empty() {
@@ -382,7 +396,7 @@ impl Desk {
     fn planned(&mut self, key: &ObjectKey, outcome: Outcome, now: &str) {
         match outcome {
             Outcome::Nowhere { preserve } => {
-                let Some(item) = self.items.get_mut(key) else { return };
+                let Some(item) = self.items.get_mut(key) else { return self.imports.placed(key) };
                 (item.placed, item.preserve) = (None, preserve);
                 item.persisted = true; // the binding of what goes is not written any more, but for its end
             }
@@ -395,6 +409,7 @@ impl Desk {
                 self.tell_of(key);
             }
         }
+        self.imports.placed(key);
         self.settle(key, now);
     }
 

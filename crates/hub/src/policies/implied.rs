@@ -30,6 +30,9 @@ pub(super) fn policy(key: &ServiceKey, intent: &CrossCluster) -> Option<Policy> 
     if key.namespace.as_str() == "default" && key.name.as_str() == "kubernetes" {
         return None; // each cluster's own
     }
+    if intent.balanced {
+        return None; // where its pods and its Service are is for the user's own policies
+    }
     let mut placement = json!({ "clusterTolerations": [{ "operator": "Exists" }] });
     if let (Clusters::Named(providers), Clusters::Named(consumers)) = (&intent.providers, &intent.consumers) {
         let names: BTreeSet<&str> = providers.union(consumers).map(ClusterId::as_str).collect();

@@ -1,5 +1,6 @@
 //! Policies on Kubernetes APIs in this process: a hub and two members, no sockets.
 
+mod autoscale;
 mod examples;
 
 use std::time::Duration;

@@ -48,6 +48,19 @@ async fn is_fine(hub: &Cluster, object: &Value) -> anyhow::Result<Value> {
     .await
 }
 
+/// The cells of one object's row, by column.
+async fn shown_in_table(hub: &Cluster, name: &str) -> anyhow::Result<Value> {
+    let path = "/apis/networking.karmada.io/v1alpha1/namespaces/shop/multiclusterservices";
+    let ask = http::Request::get(path).header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
+    let table: Value = serde_json::from_str(&hub.client.request_text(ask.body(Vec::new())?).await?)?;
+    let columns = table["columnDefinitions"].as_array().cloned().unwrap_or_default();
+    let rows = table["rows"].as_array().cloned().unwrap_or_default();
+    let row = rows.into_iter().find(|row| row["cells"][0] == name).unwrap_or_default();
+    let cells = row["cells"].as_array().cloned().unwrap_or_default();
+    let named = columns.iter().zip(cells);
+    Ok(named.map(|(column, cell)| (column["name"].as_str().unwrap_or_default().to_owned(), cell)).collect())
+}
+
 async fn told(hub: &Cluster, reason: &str) -> Outcome {
     let kind = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "shop"}});
     for _ in 0..500 {
@@ -138,27 +151,61 @@ async fn manifests_are_checked_in_karmadas_words() -> Outcome {
         ensure!(tokio::time::Instant::now() < give_up, "the kind is not served: {why}");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    for (name, spec, words) in [
-        ("1web", json!({}), "a DNS-1035 label must consist of"),
+    let (label, most) = ("a lowercase RFC 1123 label must consist of", "must be no more than 63 characters");
+    let long = "a".repeat(64);
+    let ready_again = json!({"types": ["LoadBalancer"]});
+    let mut tried = Vec::new();
+    for (name, spec, at, words) in [
+        ("1web", json!({}), "", "a DNS-1035 label must consist of"),
+        (&long, json!({}), "", most),
         (
             "web",
             json!({"types": ["CrossCluster", "LoadBalancer"]}),
+            "spec.types",
             "MultiClusterService types should not contain more than one type",
         ),
-        ("web", json!({"types": ["NodePort"]}), "ExposureType Error"),
-        ("web", json!({"ports": [{"port": 0}]}), "must be between 1 and 65535, inclusive"),
-        ("web", json!({"ports": [{"name": "No", "port": 1}]}), "a lowercase RFC 1123 label must consist of"),
-        ("web", json!({"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}]}), "Duplicate value"),
+        ("web", json!({"types": ["NodePort"]}), "spec.types[]", "ExposureType Error"),
+        ("ready", ready_again, "spec.types", "MultiClusterService types are immutable"),
         (
             "web",
-            json!({"providerClusters": [{"name": "a".repeat(49)}]}),
-            "must be no more than 48 characters",
+            json!({"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}]}),
+            "spec.ports",
+            "Duplicate value",
         ),
-        ("web", json!({"consumerClusters": [{"name": ""}]}), "must be not empty"),
-        ("ready", json!({"types": ["LoadBalancer"]}), "MultiClusterService types are immutable"),
+        ("web", json!({"ports": [{"name": "No", "port": 1}]}), "spec.ports[].name", label),
+        ("web", json!({"ports": [{"name": long, "port": 1}]}), "spec.ports[].name", most),
+        (
+            "web",
+            json!({"ports": [{"port": 0}]}),
+            "spec.ports[].port",
+            "must be between 1 and 65535, inclusive",
+        ),
+        (
+            "web",
+            json!({"ports": [{"port": 65536}]}),
+            "spec.ports[].port",
+            "must be between 1 and 65535, inclusive",
+        ),
     ] {
         let refused = ready(mcs(name, spec.clone())).await.err().unwrap_or_default();
         ensure!(refused.contains(words), "{spec} is answered with {refused:?}, and not {words:?}");
+        tried.push((at.to_owned(), words));
+    }
+    for side in ["providerClusters", "consumerClusters"] {
+        for (cluster, words) in [
+            (String::new(), "must be not empty"),
+            ("a".repeat(49), "must be no more than 48 characters"),
+            ("Member_1".to_owned(), label),
+        ] {
+            let refused =
+                ready(mcs("web", json!({side: [{"name": cluster}]}))).await.err().unwrap_or_default();
+            ensure!(refused.contains(words), "{side} {cluster:?} is answered with {refused:?}");
+            tried.push((format!("spec.{side}[].name"), words));
+        }
+    }
+    for rule in atoll_api::crds::rules::MULTI_CLUSTER_SERVICE {
+        let of_rule = |(at, words): &(String, &str)| at == rule.at && rule.message.contains(words);
+        ensure!(tried.iter().any(of_rule), "nobody breaks the rule on {:?}: {}", rule.at, rule.message);
     }
     let fine = json!({"ports": [{"port": 80}, {"port": 81}, {"name": "x", "port": 82}]});
     ensure!(ready(mcs("web", fine)).await.is_ok());
@@ -257,6 +304,14 @@ async fn a_provider_that_is_cut_off_is_kept_and_shown_as_stale_or_withdrawn_as_a
         })
         .await?;
     ensure!(condition(&stale, "EndpointSliceDispatched").1.contains("stale since"), "{stale:#}");
+    // As `kubectl get mcs -o wide` prints it.
+    let row = shown_in_table(&world.hub, "serve").await?;
+    let since = &stale["status"]["clusters"][0]["staleSince"];
+    ensure!(since.as_str().is_some_and(|since| since.ends_with('Z')), "{stale:#}");
+    for (column, want) in [("Providers", json!(1)), ("Consumers", json!(1)), ("Endpoints", json!(1))] {
+        ensure!(row[column] == want, "{column}: {row:#}");
+    }
+    ensure!(row["Stale"] == "member1" && row["Dispatched"] == "True", "{row:#}");
     world.members[1].reaches("serve", &["10.1.0.1"]).await?;
 
     world.members[0].serve().await?;
@@ -272,6 +327,30 @@ async fn a_provider_that_is_cut_off_is_kept_and_shown_as_stale_or_withdrawn_as_a
     let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "member1"}});
     world.hub.delete(&cluster).await?;
     world.members[1].reaches("serve", &[]).await?;
+    world.halt().await
+}
+
+/// It has never heard the provider, and no ServiceExport is remembered of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_that_starts_while_a_provider_is_away_keeps_what_it_gave() -> Outcome {
+    let mut world = two().await?;
+    let object = mcs("serve", between(&["member1"], &["member2"]));
+    world.hub.apply(object.clone()).await?;
+    world.members[1].reaches("serve", &["10.1.0.1"]).await?;
+    is_fine(&world.hub, &object).await?;
+    let dispatched = slice("serve", "member1-serve-1", "");
+    let before = world.members[1].get(&dispatched).await?;
+    world.halt().await?;
+    world.members[0].cut();
+    world.run();
+    world
+        .hub
+        .becomes(&object, "the new hub shows it as stale", |found| {
+            found["status"]["clusters"][0]["staleSince"].is_string()
+        })
+        .await?;
+    let after = world.members[1].get(&dispatched).await?;
+    ensure!(!after.is_null() && after["metadata"]["uid"] == before["metadata"]["uid"], "{after:#}");
     world.halt().await
 }
 

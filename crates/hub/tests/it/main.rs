@@ -2,5 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
+mod balancing;
 mod crossing;
+mod imports;
 mod world;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use atoll_api::crds;
 use atoll_hub::Options;
+use atoll_hub::balancing::Balancing;
+use atoll_hub::networks::Ranges;
 use http_body_util::{BodyExt, Full};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -98,6 +100,14 @@ impl Cluster {
         Ok(serde_json::to_value(applied)?)
     }
 
+    /// Sets an annotation of an object that is there.
+    pub(crate) async fn annotate(&self, what: &Value, key: &str, text: &str) -> Outcome {
+        let name = what["metadata"]["name"].as_str().context("no name")?;
+        let patch = json!({"metadata": {"annotations": {key: text}}});
+        self.api(what).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
     pub(crate) async fn create(&self, object: Value) -> anyhow::Result<Value> {
         let body = serde_json::from_value(object.clone())?;
         let made = self.api(&object).create(&PostParams::default(), &body).await?;
@@ -182,11 +192,18 @@ pub(crate) struct World {
     pub(crate) hub: Cluster,
     pub(crate) members: Vec<Cluster>,
     running: Option<(oneshot::Sender<()>, Running)>,
+    /// Who makes load balancers, from the next start of the hub.
+    pub(crate) balancing: Balancing,
 }
 
 impl World {
     pub(crate) async fn start(members: usize) -> anyhow::Result<Self> {
-        let mut world = Self { hub: Cluster::start("hub").await?, members: Vec::new(), running: None };
+        Self::balanced_by(Balancing::BuiltIn(Ranges::default()), members).await
+    }
+
+    pub(crate) async fn balanced_by(balancing: Balancing, members: usize) -> anyhow::Result<Self> {
+        let hub = Cluster::start("hub").await?;
+        let mut world = Self { hub, members: Vec::new(), running: None, balancing };
         world.run();
         for number in 1..=members {
             world.join(&format!("member{number}")).await?;
@@ -217,7 +234,11 @@ impl World {
     pub(crate) fn run(&mut self) {
         let (stop, stopped) = oneshot::channel();
         let api = atoll_hub::connect::Api::within(self.hub.client.clone());
-        let options = Options { lease_time: Duration::from_secs(2), ..Options::new("hub-0") };
+        let options = Options {
+            lease_time: Duration::from_secs(2),
+            balancing: self.balancing.clone(),
+            ..Options::new("hub-0")
+        };
         let hub = Box::pin(atoll_hub::run(api, options, async { drop(stopped.await) }));
         self.running = Some((stop, tokio::spawn(hub)));
     }

@@ -6,7 +6,7 @@ use crate::rbac;
 use crate::refusal::Refusal;
 use crate::store::{Key, WriteError};
 use crate::{encode, strategy};
-use futures_util::future::try_join_all;
+use futures_util::future::{try_join, try_join_all};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
@@ -20,10 +20,10 @@ impl Core {
         });
         let roles =
             rbac::defaults::objects().into_iter().map(|(resource, object)| (resource, rbac::GROUP, object));
-        let service = ("services", "", kubernetes_service(self.addresses.network().first()));
         // All at once: they share a sync of the disk.
-        let all = namespaces.into_iter().chain(roles).chain([service]);
-        try_join_all(all.map(|(plural, group, object)| self.ensure(plural, group, object))).await?;
+        let all = namespaces.into_iter().chain(roles);
+        let all = try_join_all(all.map(|(plural, group, object)| self.ensure(plural, group, object)));
+        try_join(all, self.ensure_service()).await?;
         // The CRDs of an earlier run are served before the first request is.
         let prefix = Key::resource_prefix("apiextensions.k8s.io", "customresourcedefinitions");
         let page = self
@@ -39,6 +39,11 @@ impl Core {
             }
         });
         Ok(())
+    }
+
+    /// Makes the Service that clients in a cluster find their API by, if it is missing.
+    pub(crate) async fn ensure_service(&self) -> Result<(), Refusal> {
+        self.ensure("services", "", kubernetes_service(self.addresses.network().first())).await
     }
 
     async fn ensure(&self, plural: &str, group: &str, mut object: Value) -> Result<(), Refusal> {
@@ -64,7 +69,6 @@ impl Core {
     }
 }
 
-/// The Service that clients in a cluster find their API by.
 fn kubernetes_service(address: Ipv4Addr) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",

@@ -1,5 +1,6 @@
 //! The document of one version of a group: its kinds, and the paths that they are at.
 
+use crate::encode;
 use crate::registry::Version;
 use crate::resource::{Resource, Subresource};
 use apimachinery::builtin;
@@ -53,7 +54,7 @@ fn add_kind(schemas: &mut Map<String, Value>, resource: &Resource, name: &str) {
     let of_kind = json!([type_of(resource)]);
     if let Some(custom) = &resource.custom {
         // The CRD's own words, with what every object has.
-        let mut document = custom.document.clone();
+        let mut document = encode::read(&custom.document);
         for field in ["apiVersion", "kind"] {
             document["properties"][field] = json!({"type": "string"});
         }

@@ -87,7 +87,7 @@ async fn listen(
     pings: mpsc::Sender<Bytes>,
 ) -> End {
     let (mut decoder, mut channels, mut buffer) =
-        (Decoder::default(), Channels::new(protocol), BytesMut::new());
+        (Decoder::of_client(), Channels::new(protocol), BytesMut::new());
     loop {
         loop {
             let event = match decoder.next(&mut buffer) {

@@ -1,12 +1,14 @@
 //! The resources that a CRD brings: one for each version that is served.
 
 use super::versions;
+use crate::encode;
 use crate::resource::{Custom, Names, Resource, Scale, SchemaRef, Stored, Subresource};
 use crate::strategy::{Generation, Habits, has_condition, strings};
 use apimachinery::builtin;
 use apimachinery::schema::{self, Rules, Schema};
+use bytes::Bytes;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::LazyLock;
 
 /// What a CRD serves once its names are accepted. `since` is the revision that its schemas hold from.
 pub(crate) fn resources(definition: &Value, since: u64) -> Vec<Resource> {
@@ -14,18 +16,48 @@ pub(crate) fn resources(definition: &Value, since: u64) -> Vec<Resource> {
     let accepted = &definition["status"]["acceptedNames"];
     let names =
         if accepted["plural"].as_str().unwrap_or_default().is_empty() { &spec["names"] } else { accepted };
-    let versions = spec["versions"].as_array().into_iter().flatten();
-    versions
+    let versions = || spec["versions"].as_array().into_iter().flatten();
+    let storage = versions().find(|version| version["storage"] == true).map(Version::of);
+    versions()
         .filter(|version| version["served"] == true)
-        .map(|version| resource(definition, names, version, since))
+        .map(|version| {
+            let kept_as = storage.as_ref().filter(|storage| version["name"] == *storage.name);
+            let own = kept_as.cloned().unwrap_or_else(|| Version::of(version));
+            resource(definition, names, version, &own, storage.as_ref().unwrap_or(&own), since)
+        })
         .collect()
 }
 
-fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> Resource {
+/// A version, and what its objects look like.
+#[derive(Clone)]
+struct Version {
+    name: String,
+    document: Bytes,
+    schema: SchemaRef,
+}
+
+impl Version {
+    fn of(version: &Value) -> Self {
+        // Copied, so that it takes no more room than it needs.
+        let document = Bytes::copy_from_slice(&encode::write(&version["schema"]["openAPIV3Schema"]));
+        let text = document.clone();
+        let schema = SchemaRef::custom(move || schema_of(&encode::read(&text)));
+        Self { name: version["name"].as_str().unwrap_or_default().to_owned(), document, schema }
+    }
+}
+
+fn resource(
+    definition: &Value,
+    names: &Value,
+    version: &Value,
+    own: &Version,
+    kept_as: &Version,
+    since: u64,
+) -> Resource {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| strings(value).map(str::to_owned).collect::<Vec<_>>();
-    let (group, name) = (text(&spec["group"]), text(&version["name"]));
+    let (group, name) = (text(&spec["group"]), own.name.clone());
     let names = Names {
         kind: text(&names["kind"]),
         list_kind: text(&names["listKind"]),
@@ -34,7 +66,6 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
         short: list(&names["shortNames"]),
         categories: list(&names["categories"]),
     };
-    let schema = schema_of(version);
     let subresources = subresources(&version["subresources"]);
     let has_status = subresources.contains(&Subresource::Status);
     let habits = Habits {
@@ -44,14 +75,7 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
         status_resets: builtin::custom_resets(has_status, Some("status")),
         ..Habits::default()
     };
-    let storage =
-        spec["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
-    let kept_as = storage.map(|version| Arc::new(schema_of(version)));
-    let stored = Stored {
-        group: group.clone(),
-        plural: names.plural.clone(),
-        version: storage.map_or_else(|| name.clone(), |version| text(&version["name"])),
-    };
+    let stored = Stored { group: group.clone(), plural: names.plural.clone(), version: kept_as.name.clone() };
     let deprecation = (version["deprecated"] == true).then(|| {
         let said = version["deprecationWarning"].as_str().map(str::to_owned);
         said.unwrap_or_else(|| {
@@ -60,6 +84,7 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
             format!("{group}/{name} {kind} is deprecated{}", instead.unwrap_or_default())
         })
     });
+    let described = own.schema.clone();
     let custom = Custom {
         selectable: version["selectableFields"]
             .as_array()
@@ -68,15 +93,15 @@ fn resource(definition: &Value, names: &Value, version: &Value, since: u64) -> R
             .map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned())
             .collect(),
         columns: version["additionalPrinterColumns"].clone(),
-        document: version["schema"]["openAPIV3Schema"].clone(),
-        stored_schema: kept_as.unwrap_or_default(),
+        document: own.document.clone(),
+        stored_schema: kept_as.schema.clone(),
         deprecation,
         terminating: has_condition(definition, "Terminating"),
         since,
-        rules: Rules::compile(&schema),
+        rules: LazyLock::new(Box::new(move || Rules::compile(&described))),
     };
     let namespaced = spec["scope"] == "Namespaced";
-    let schema = SchemaRef::Custom(Arc::new(schema));
+    let schema = own.schema.clone();
     let mut resource = Resource::new(&group, &name, names, namespaced, schema, habits, subresources, stored);
     resource.custom = Some(custom);
     resource.verbs = VERBS;
@@ -96,10 +121,10 @@ fn replacement(spec: &Value, deprecated: &str) -> Option<String> {
     names.first().map(|name| (*name).to_owned())
 }
 
-/// The version's schema, with what every object has.
-fn schema_of(version: &Value) -> Schema {
+/// A version's schema, with what every object has.
+fn schema_of(document: &Value) -> Schema {
     // A CRD with a schema that can't be read was refused when it was written.
-    let mut schema = schema::parse(&version["schema"]["openAPIV3Schema"]).unwrap_or_else(|_| Schema {
+    let mut schema = schema::parse(document).unwrap_or_else(|_| Schema {
         kind: schema::Kind::Object,
         preserve_unknown: true,
         ..Schema::default()

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::answer::Answer;
 use crate::fixtures::{core, grouped};
 use crate::suite::cases;
 use crate::target::Target;
@@ -28,7 +29,7 @@ cases! {
     slices_are_stored,
     slices_need_an_address_type,
     slices_keep_their_address_type,
-    the_kubernetes_service_is_there,
+    the_kubernetes_service_is_there_and_comes_back,
     affinity_is_filled_in,
 }
 
@@ -299,10 +300,16 @@ async fn slices_keep_their_address_type(api: Target) {
     answer.refused_with(422, "Invalid", "addressType: Invalid value: \"IPv6\": field is immutable");
 }
 
-async fn the_kubernetes_service_is_there(api: Target) {
-    let answer = api.get(&format!("{}/kubernetes", core("default", "services"))).await;
-    answer.ok();
-    answer.has("/spec/ports/0/port", 443).has("/spec/ports/0/name", "https");
+async fn the_kubernetes_service_is_there_and_comes_back(api: Target) {
+    let path = format!("{}/kubernetes", core("default", "services"));
+    let first = api.get(&path).await;
+    first.ok();
+    first.has("/spec/ports/0/port", 443).has("/spec/ports/0/name", "https");
+    api.delete(&path).await.ok();
+    let other =
+        |answer: &Answer| answer.code == 200 && answer.at("/metadata/uid") != first.at("/metadata/uid");
+    let second = api.until(&path, other).await;
+    second.has("/spec/clusterIP", first.at("/spec/clusterIP").clone());
 }
 
 async fn affinity_is_filled_in(api: Target) {

@@ -45,6 +45,7 @@ pub fn example_spec() -> Spec {
         .into(),
         annotations: [("example.com/size".to_owned(), "small".to_owned())].into(),
         affinity: Some(Duration::from_secs(60)),
+        unheard: ["lima".to_owned()].into(),
     }
 }
 

@@ -103,6 +103,7 @@ pub(super) fn spec_out(spec: &Spec) -> v1::Spec {
         affinity_seconds: spec
             .affinity
             .map_or(0, |span| u32::try_from(span.as_secs()).unwrap_or(u32::MAX).max(1)),
+        unheard_clusters: spec.unheard.iter().cloned().collect(),
     }
 }
 
@@ -136,6 +137,7 @@ pub(super) fn spec_in(spec: Option<v1::Spec>) -> Result<Spec, Nonsense> {
         shares: shares.collect(),
         annotations: spec.annotations.into_iter().collect(),
         affinity: (affinity > 0).then(|| Duration::from_secs(affinity)),
+        unheard: spec.unheard_clusters.into_iter().collect(),
     })
 }
 

@@ -4,13 +4,14 @@
 //! through a pipe, without passing through our memory. When the pieces get small again, it is copied again.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::Shutdown;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
+use rustix::net::{SendFlags, send};
 use rustix::pipe::{SpliceFlags, splice};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -59,8 +60,8 @@ pub(crate) async fn relay(
     let mut there = Direction::new(client_out, backend_in, first, counted.to_backend, counted.moved);
     let mut back = Direction::new(backend_out, client_in, Vec::new(), counted.to_client, counted.moved);
     let both = poll_fn(|cx| {
-        let (there, back) = (there.poll(cx), back.poll(cx));
-        match (there, back) {
+        let (going, coming) = (there.poll(cx, back.is_done()), back.poll(cx, there.is_done()));
+        match (going, coming) {
             (Poll::Ready(Err(error)), _) | (_, Poll::Ready(Err(error))) => Poll::Ready(Err(Broken(error))),
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(Ok(())),
             (Poll::Pending, _) | (_, Poll::Pending) => Poll::Pending,
@@ -73,6 +74,22 @@ pub(crate) async fn relay(
 pub(crate) fn reset(stream: &TcpStream) {
     // If that fails it sees an end, which is the lesser evil.
     let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
+}
+
+/// Whether the end of `stream` has come, behind whatever has not been read.
+fn has_ended(stream: &TcpStream) -> bool {
+    let ready = pin!(stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));
+    matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
+}
+
+/// Leaves the last piece to go together with the end that is about to follow: a packet less, and the reader wakes up once.
+fn send_with_end(to: &TcpStream, piece: &[u8]) -> Poll<io::Result<usize>> {
+    let send = || send(to, piece, SendFlags::MORE | SendFlags::NOSIGNAL).map_err(io::Error::from);
+    match to.try_io(Interest::WRITABLE, send) {
+        // Whoever holds it waits.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+        sent => Poll::Ready(sent),
+    }
 }
 
 struct Direction<'a> {
@@ -121,14 +138,22 @@ impl<'a> Direction<'a> {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    /// `last`: the other direction has finished, and both sockets are closed when this one has.
+    fn poll(&mut self, cx: &mut Context<'_>, last: bool) -> Poll<io::Result<()>> {
         for _ in 0..ROUNDS {
             if self.stage == Stage::Done {
                 return Poll::Ready(Ok(()));
             }
             ready!(self.empty(cx))?;
             if self.stage == Stage::Ending {
-                SockRef::from(self.to.as_ref()).shutdown(Shutdown::Write)?;
+                // To close it says the same, without a call of its own.
+                if !last {
+                    SockRef::from(self.to.as_ref()).shutdown(Shutdown::Write)?;
+                }
                 self.stage = Stage::Done;
                 continue;
             }
@@ -172,7 +197,12 @@ impl<'a> Direction<'a> {
                 return Poll::Ready(Ok(()));
             }
             let length = piece.len();
-            match Pin::new(&mut self.to).poll_write(cx, piece) {
+            let written = if length < BUFFER && has_ended(self.from.as_ref()) {
+                send_with_end(self.to.as_ref(), piece)
+            } else {
+                Pin::new(&mut self.to).poll_write(cx, piece)
+            };
+            match written {
                 Poll::Ready(Ok(sent)) if sent == length => {}
                 Poll::Ready(Ok(sent)) => self.held.extend_from_slice(&piece[sent..]),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

@@ -18,18 +18,18 @@ use crate::world::DEADLINE;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Three namespaces in a row: `client`, `lb`, `back`. Gone when dropped.
-struct Net {
-    names: [String; 3],
+pub(crate) struct Net {
+    pub(crate) names: [String; 3],
 }
 
-fn ip(arguments: &str) {
+pub(crate) fn ip(arguments: &str) {
     let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 impl Net {
     /// None, and it says why, where it can't be.
-    fn new(test: &str) -> Option<Self> {
+    pub(crate) fn new(test: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             assert!(std::env::var_os("CI").is_none(), "the kernel's path is tested as root");
             eprintln!("lb: SKIPPED the kernel's path: it needs root");
@@ -118,7 +118,7 @@ impl Net {
     }
 
     /// A balancer in the middle that does what it is told over the channel, and says when it has.
-    fn balancer(&self) -> Running {
+    pub(crate) fn balancer(&self) -> Running {
         let (orders, inbox) = mpsc::channel::<Wanted>();
         let (done, dones) = mpsc::channel();
         let namespace = File::open(format!("/run/netns/{}", self.names[1])).unwrap();
@@ -148,14 +148,14 @@ impl Drop for Net {
     }
 }
 
-struct Running {
+pub(crate) struct Running {
     orders: Option<mpsc::Sender<Wanted>>,
     dones: mpsc::Receiver<Vec<lb::Unbound>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Running {
-    fn want(&self, listeners: Vec<Listener>) {
+    pub(crate) fn want(&self, listeners: Vec<Listener>) {
         self.orders.as_ref().unwrap().send(Wanted { listeners }).unwrap();
         assert_eq!(self.dones.recv_timeout(DEADLINE).unwrap(), []);
     }
@@ -240,6 +240,50 @@ fn backends_see_the_client_or_an_address_of_the_pool() {
         assert_eq!(seen.ip().to_string(), want, "{source:?}");
         drop(client);
     }
+}
+
+/// A machine has 28,232 ports of its own unless it is told otherwise; what is translated must not be bound by that.
+#[test]
+fn one_source_address_is_enough_for_30000_connections_to_one_backend() {
+    const PORTS: std::ops::Range<u16> = 20_000..50_000;
+    const THREADS: u16 = 4;
+    let Some(net) = Net::new("many") else { return };
+    let address: SocketAddr = "10.72.0.2:8001".parse().unwrap();
+    let server = net.inside("back", move || TcpListener::bind(address).unwrap());
+    // The server ends each at once, so that clients' ports are free again; what is translated stays in conntrack.
+    std::thread::spawn(move || server.incoming().map_while(Result::ok).for_each(drop));
+    let balancer = net.balancer();
+    balancer.want(vec![listener(Protocol::Tcp, "10.99.0.1:80", vec![Backend::new(address, "paris")])]);
+    net.inside("lb", || {
+        // Those that have ended are remembered for longer than this test takes on any machine.
+        std::fs::write("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait", "3600").unwrap();
+    });
+    let once = |port: u16| -> std::io::Result<usize> {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+        socket.bind(&SocketAddr::from(([10, 71, 0, 2], port)).into())?;
+        socket.connect_timeout(&SocketAddr::from(([10, 99, 0, 1], 80)).into(), DEADLINE)?;
+        let mut stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.read(&mut [0])
+    };
+    let failures: Vec<String> = net.inside("client", move || {
+        let of = |first: u16| {
+            move || -> Option<String> {
+                let mut ports = PORTS.skip(first.into()).step_by(THREADS.into());
+                ports.find_map(|port| match once(port) {
+                    Ok(0) => None,
+                    other => Some(format!("port {port}: {other:?}")),
+                })
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|first| std::thread::spawn(of(first))).collect();
+        threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(failures, Vec::<String>::new());
+    let tracked =
+        net.inside("lb", || std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_count").unwrap());
+    // The kernel may give a port to another as soon as its connection has ended; most are still held.
+    assert!(tracked.trim().parse::<usize>().unwrap() > 28_232, "{tracked}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The balancer on real sockets of this machine.
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
+mod announce;
 mod controller;
 mod datagrams;
 mod faults;

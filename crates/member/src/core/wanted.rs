@@ -167,9 +167,12 @@ pub fn import_status(
             let name = import.derived.as_ref().map_or("", |derived| derived.name.as_str());
             (false, reasons::import::PENDING.to_owned(), crate::text::derived_service_refused(name, why))
         }
-        (other @ (ImportReady::IpFamilyNotSupported { .. } | ImportReady::NamesTaken { .. }), _) => {
-            (false, other.as_str().to_owned(), text::import_message(other, &import.notes))
-        }
+        (
+            other @ (ImportReady::IpFamilyNotSupported { .. }
+            | ImportReady::NamesTaken { .. }
+            | ImportReady::NoPortAsked { .. }),
+            _,
+        ) => (false, other.as_str().to_owned(), text::import_message(other, &import.notes)),
     };
     let ready = dated(condition::import::READY, status, reason, message, before, now);
     ImportStatusBody {

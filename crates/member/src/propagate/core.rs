@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use atoll_engine::placement::autoscale::RETAIN_REPLICAS;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::ConflictResolution;
 use serde_json::Value;
@@ -28,8 +29,6 @@ const SLOWEST: Duration = Duration::from_secs(600);
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// After a CRD was written, its kinds are asked for.
 const SOON: Duration = Duration::from_millis(200);
-/// The label that says that somebody else sees to the replicas of a workload.
-const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -403,6 +402,11 @@ impl Core {
                             entry.doubt = true;
                             self.queue.later(key.clone(), Some(SLOW), now);
                         }
+                        CopyState::Applied { status, .. } if order == Order::Observe => {
+                            entry.doubt = true;
+                            let pause = if is_settled(key, status) { SLOW } else { LOOK_AGAIN };
+                            self.queue.later(key.clone(), Some(pause), now);
+                        }
                         CopyState::NotApplied(_) | CopyState::Applied { .. } | CopyState::Gone => {}
                     }
                 }
@@ -469,7 +473,7 @@ fn hold(entry: &Entry, object: &Arc<Value>, conflict: ConflictResolution) -> Ste
             replicas: live
                 .replicas
                 .clone()
-                .filter(|_| object["metadata"]["labels"][RETAIN_REPLICAS] == "true"),
+                .filter(|_| live.autoscaled || object["metadata"]["labels"][RETAIN_REPLICAS] == "true"),
         })
     };
     match (&entry.live, &entry.foreign) {
@@ -500,6 +504,13 @@ fn hold(entry: &Entry, object: &Arc<Value>, conflict: ConflictResolution) -> Ste
 /// Whether an object has no field that API servers fill in: what is not in the template is then not in the copy.
 fn is_whole(object: &Value) -> bool {
     object["apiVersion"] == "v1" && matches!(object["kind"].as_str(), Some("ConfigMap" | "Secret"))
+}
+
+/// Whether what others make has become what it should: an import is of use when it says so.
+fn is_settled(key: &ObjectKey, status: &Value) -> bool {
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    !key.kind.is("multicluster.x-k8s.io", "ServiceImport")
+        || conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
 fn applied(live: &Live) -> Step {

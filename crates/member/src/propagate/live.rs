@@ -27,6 +27,8 @@ pub(crate) struct Live {
     pub(crate) alone: bool,
     /// How many replicas it has.
     pub(crate) replicas: Option<Value>,
+    /// An autoscaler of the member's own was the last to say how many these are.
+    pub(crate) autoscaled: bool,
     pub(crate) status: Value,
     pub(crate) healthy: Option<bool>,
 }
@@ -54,6 +56,7 @@ impl Live {
             posted: posted.then(|| meta["managedFields"].clone()),
             alone: posted && managed.is_some_and(|all| all.len() == 1),
             replicas: object.pointer("/spec/replicas").cloned(),
+            autoscaled: managed.into_iter().flatten().any(is_of_autoscaler),
             healthy: aggregate::healthy(object, &status),
             status,
         }
@@ -69,6 +72,14 @@ impl Live {
 
 fn is_mine(entry: &Value) -> bool {
     entry["manager"] == MANAGER && entry["subresource"].as_str().is_none_or(str::is_empty)
+}
+
+/// Whether an entry says that a `HorizontalPodAutoscaler` sees to the replicas: of the controllers that Kubernetes has, none else scales
+/// what users make, and a person who scales has another name.
+fn is_of_autoscaler(entry: &Value) -> bool {
+    entry["manager"] == "kube-controller-manager"
+        && entry["subresource"] == "scale"
+        && entry.pointer("/fieldsV1/f:spec/f:replicas").is_some()
 }
 
 /// The same fields, as those of an apply: then what a later apply leaves out goes.

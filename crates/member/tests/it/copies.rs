@@ -280,3 +280,42 @@ async fn what_a_member_refuses_is_said_once_and_tried_again_when_it_changes() ->
     ensure!(there(one, &key).await?.is_some(), "it stays, and is nobody's");
     Ok(())
 }
+
+#[tokio::test]
+async fn replicas_that_an_autoscaler_of_the_member_sees_to_are_its_own() -> Outcome {
+    let lab = Clusters::start().await?;
+    let one = lab.member(1);
+    let keeper = Keeper::start(one)?;
+    let web = |image: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
+                "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": image}]}}}})
+    };
+    let key = keeper.hold(&web("web:1"), Abort);
+    keeper.applied(&key).await?;
+    let scale = async |who: &str, replicas: i64| {
+        let params = PatchParams { field_manager: Some(who.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+        api(one, &key.kind, &key.namespace).patch_scale(&key.name, &params, &patch).await
+    };
+    let image = |found: &Value| found["spec"]["template"]["spec"]["containers"][0]["image"].clone();
+
+    // It is seen, and what the autoscaler said is held to from now on.
+    scale("kube-controller-manager", 5).await?;
+    becomes(one, &key, "both hold to five", |found| {
+        let entries = found["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let holders = entries.iter().filter(|entry| !entry["fieldsV1"]["f:spec"]["f:replicas"].is_null());
+        found["spec"]["replicas"] == 5 && holders.count() == 2
+    })
+    .await?;
+    // A change of something else comes, and it stays.
+    keeper.hold(&web("web:2"), Abort);
+    let copy = becomes(one, &key, "the new image comes", |found| image(found) == "web:2").await?;
+    ensure!(copy["spec"]["replicas"] == 5, "{copy:#}");
+    keeper.applied(&key).await?;
+
+    // A person who scales is no autoscaler.
+    scale("kubectl", 9).await?;
+    becomes(one, &key, "drift is repaired", |found| found["spec"]["replicas"] == 2).await?;
+    Ok(())
+}

@@ -44,6 +44,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// A hub's API and its members.
 pub(crate) struct Clusters {
     hub: Hosted,
+    /// The hub's block.
+    block: Block,
     members: Members,
 }
 
@@ -98,11 +100,18 @@ impl Clusters {
         let mut files = vec![(HUB.to_owned(), hub.kubeconfig.as_path())];
         files.extend(started.iter().map(|member| (member.name().to_owned(), member.kubeconfig())));
         kubeconfig::write(&dir.path("kubeconfig"), &files)?;
-        Ok(Self { hub, members })
+        Ok(Self { hub, block: Block(state.hub), members })
     }
 
     pub(crate) fn hub_client(&self) -> kube::Client {
         embedded::client(&self.hub)
+    }
+
+    /// The addresses of load balancers: the hub's own part of the loopback network, which no member uses.
+    pub(crate) fn pool(&self) -> anyhow::Result<Ranges> {
+        let (address, _) = self.block.service_cidr();
+        let text = format!("{address}/24");
+        text.parse().map_err(|error| anyhow::anyhow!("{text}: {error}"))
     }
 
     pub(crate) fn hub_url(&self) -> &str {

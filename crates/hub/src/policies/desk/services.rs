@@ -1,15 +1,12 @@
-//! What services have to do with templates: the Service of a `MultiClusterService`, and the imports of the hub.
+//! The Service of a `MultiClusterService`, which is a template like any other.
 
-use atoll_api::names::{event, kind};
 use atoll_engine::intent::CrossCluster;
-use atoll_engine::names::{ClusterId, ServiceKey};
+use atoll_engine::names::ServiceKey;
 use atoll_engine::placement::Change;
-use atoll_engine::placement::object::{Kind, ObjectKey};
-use atoll_member::propagate::CopyState;
+use atoll_engine::placement::object::Kind;
 
-use super::super::binding::{self, Held};
-use super::super::{Copied, implied};
-use super::{Command, Desk, uid};
+use super::super::{Copied, binding, implied};
+use super::{Command, Desk};
 
 impl Desk {
     /// Takes in what a `MultiClusterService` asks for its Service, or that there is none any more.
@@ -52,20 +49,6 @@ impl Desk {
                 told.clone_from(&copied);
                 self.out.push(Command::Copied(key.clone(), copied));
             }
-        }
-    }
-
-    /// A ServiceImport of the hub: a member writes its own after the derived Service has an address, so where one is, the other is.
-    pub(super) fn tell_imported(&mut self, key: &ObjectKey) {
-        let item = self.items.get(key).filter(|_| key.kind.is(kind::mcs::GROUP, kind::mcs::SERVICE_IMPORT));
-        let Some((item, placed)) = item.and_then(|item| Some((item, item.placed.as_ref()?))) else { return };
-        let held =
-            |id: &ClusterId| matches!(item.holders.get(id), Some(Held::Said(CopyState::Applied { .. })));
-        if !placed.copies.is_empty() && placed.copies.keys().all(held) {
-            let names: Vec<_> = placed.copies.keys().map(ClusterId::as_str).collect();
-            let message = format!("the derived Service is in {}", names.join(", "));
-            let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
-            self.tell(key, &uid, false, event::import::SYNC_DERIVED_SERVICE_SUCCEED, message);
         }
     }
 }

@@ -1,0 +1,107 @@
+//! `atoll cluster label`: the labels of a member.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Change;
+use crate::failure::Failure;
+
+/// Set labels of a member, or take them off with a dash behind the key. Policies select clusters by them.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  atoll cluster label member1 tier=gold example.com/team=shop
+  atoll cluster label member1 tier=silver --overwrite
+  atoll cluster label member1 tier-")]
+pub(super) struct Label {
+    /// The member's name.
+    name: String,
+    /// KEY=VALUE to set it, KEY- to take it off.
+    #[arg(required = true, value_name = "KEY=VALUE|KEY-")]
+    labels: Vec<String>,
+    #[command(flatten)]
+    change: Change,
+}
+
+/// What becomes of a key: a value, or nothing.
+type Wishes = BTreeMap<String, Option<String>>;
+
+impl Label {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let wishes = read(&self.labels)?;
+        let overwrite = self.change.overwrite;
+        self.change.make(&self.name, "labelled", |cluster| patch(cluster, &wishes, overwrite)).await
+    }
+}
+
+fn read(words: &[String]) -> Result<Wishes, Failure> {
+    let mut wishes = Wishes::new();
+    for word in words {
+        let (key, wish) = match (word.split_once('='), word.strip_suffix('-')) {
+            (Some((key, value)), _) => (super::key(word, key)?, Some(super::value(word, value)?)),
+            (None, Some(key)) => (super::key(word, key)?, None),
+            (None, None) => {
+                return Err(Failure::usage(
+                    &format!("`{word}` is neither KEY=VALUE nor KEY-"),
+                    "say tier=gold, or tier-",
+                ));
+            }
+        };
+        if wishes.insert(key.clone(), wish).is_some() {
+            return Err(Failure::usage(&format!("`{key}` is said twice"), "say each key once"));
+        }
+    }
+    Ok(wishes)
+}
+
+/// A merge patch that makes it so; none if it is so.
+fn patch(cluster: &Value, wishes: &Wishes, overwrite: bool) -> Result<Option<Value>, Failure> {
+    let there = |key: &str| cluster.pointer("/metadata/labels")?.get(key)?.as_str();
+    let mut labels = serde_json::Map::new();
+    for (key, wish) in wishes {
+        match (there(key), wish) {
+            (Some(there), Some(wish)) if there == wish => {}
+            (Some(there), Some(_)) if !overwrite => {
+                let what = format!("it has the label {key}={there} already");
+                return Err(Failure::plain(&what, "--overwrite replaces it"));
+            }
+            (None, None) => {}
+            (_, wish) => drop(labels.insert(key.clone(), json!(wish))),
+        }
+    }
+    Ok((!labels.is_empty()).then(|| json!({ "metadata": { "labels": labels } })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn only_what_differs_is_written() {
+        let cluster = json!({"metadata": {"labels": {"tier": "gold", "old": "x"}}});
+        for (line, overwrite, want) in [
+            ("tier=gold", false, Ok(None)),
+            ("zone-", false, Ok(None)),
+            ("zone=a old-", false, Ok(Some(json!({"zone": "a", "old": null})))),
+            ("tier=", true, Ok(Some(json!({"tier": ""})))),
+            ("tier=silver", false, Err("it has the label tier=gold already")),
+        ] {
+            let got = patch(&cluster, &read(&words(line)).unwrap(), overwrite);
+            let want = want.map(|want| want.map(|labels| json!({"metadata": {"labels": labels}})));
+            assert_eq!(got.map_err(|failure| failure.to_string()), want.map_err(str::to_owned), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_label_is_refused() {
+        for line in ["tier", "=gold", "-", "a b=c", "-x=1", "tier=a,b", "tier=gold tier-"] {
+            assert!(read(&words(line)).is_err(), "{line}");
+        }
+        assert!(read(&["tier=two words".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! A balancer that does what the hub publishes, here or on another machine. It goes on with what it was told last while the hub is gone,
+//! also after a restart of its own.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, ResourceExt};
+use lb::{Balancer, Wanted, config, published};
+
+use super::builtin::{TEXT, ours};
+use crate::connect;
+
+/// After a failed watch.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How a balancer is run.
+#[derive(Debug, Clone, Default)]
+pub struct Carrying {
+    /// The namespace of the hub in its API.
+    pub namespace: String,
+    /// The interface that addresses are put on; none if they are there already.
+    pub interface: Option<Arc<str>>,
+    /// Where it notes what it was told last; a file of the form that `atoll lb --config` takes.
+    pub state: Option<PathBuf>,
+}
+
+/// Makes `balancer` what the hub publishes, from now on, until it is dropped.
+pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
+    if let Some(former) = carrying.former() {
+        let listeners = former.listeners.len();
+        balancer.adopt(&former).await;
+        balancer.want(former).await;
+        tracing::info!(listeners, "goes on with what it was told last, until the hub answers");
+    }
+    let maps = Api::<ConfigMap>::namespaced(client, &carrying.namespace);
+    let config = watcher::Config::default().labels(&ours()).timeout(connect::WATCH);
+    let mut stream = std::pin::pin!(watcher(maps, config));
+    let (mut known, mut again): (BTreeMap<String, String>, _) = (BTreeMap::new(), BTreeMap::new());
+    let mut told = None;
+    while let Some(next) = stream.next().await {
+        match next {
+            Ok(watcher::Event::Init) => {
+                again = BTreeMap::new();
+                continue;
+            }
+            Ok(watcher::Event::InitApply(map)) => {
+                again.insert(map.name_any(), text(&map));
+                continue;
+            }
+            Ok(watcher::Event::InitDone) => known = std::mem::take(&mut again),
+            Ok(watcher::Event::Apply(map)) => drop(known.insert(map.name_any(), text(&map))),
+            Ok(watcher::Event::Delete(map)) => drop(known.remove(&map.name_any())),
+            Err(error) => {
+                tracing::warn!(%error, "the hub does not say what to carry; going on as before");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        }
+        if told.as_ref() != Some(&known) {
+            carrying.obey(balancer, &known).await;
+            told = Some(known.clone());
+        }
+    }
+}
+
+fn text(map: &ConfigMap) -> String {
+    map.data.as_ref().and_then(|data| data.get(TEXT)).cloned().unwrap_or_default()
+}
+
+impl Carrying {
+    async fn obey(&self, balancer: &Balancer, texts: &BTreeMap<String, String>) {
+        let texts = texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        let (wanted, whole, wrong) = published::together(texts);
+        for (name, error) in &wrong {
+            tracing::error!(name, %error, "what the hub published for a service can't be carried out");
+        }
+        let first = wrong.first().map(|(name, error)| format!("{name}: {error}"));
+        balancer.refused(first);
+        // Before it is done: what was put on an interface must be known as ours to whoever comes after us.
+        if let Some(path) = &self.state
+            && let Err(error) = write(path, &whole)
+        {
+            tracing::error!(file = %path.display(), %error, "cannot note what to carry: a restart without the hub would forget it");
+        }
+        let listeners = wanted.listeners.len();
+        balancer.want(self.on_interface(wanted)).await;
+        tracing::info!(listeners, "carries what the hub published");
+    }
+
+    fn on_interface(&self, mut wanted: Wanted) -> Wanted {
+        for listener in &mut wanted.listeners {
+            listener.interface.clone_from(&self.interface);
+        }
+        wanted
+    }
+
+    /// What it was told last.
+    fn former(&self) -> Option<Wanted> {
+        let path = self.state.as_deref()?;
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::error!(file = %path.display(), %error, "cannot read what it was told last");
+                return None;
+            }
+        };
+        match config::parse(&text) {
+            Ok(wanted) => Some(self.on_interface(wanted)),
+            Err(error) => {
+                tracing::error!(file = %path.display(), %error, "what it was told last can't be used");
+                None
+            }
+        }
+    }
+}
+
+/// Whole or not at all.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let unfinished = path.with_extension("new");
+    std::fs::write(&unfinished, text)?;
+    std::fs::rename(unfinished, path)
+}
