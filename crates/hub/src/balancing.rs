@@ -6,7 +6,7 @@
 //!                                          │ write: finalizer, status, condition, events
 //!   built in: addresses from the pool, a ConfigMap per service ──▶ carry: a balancer, here or on another machine
 //! ```
-//! [`desk`], [`spec`] and [`addresses`] decide and know no socket.
+//! `desk`, `spec` and `addresses` decide and know no socket.
 
 mod addresses;
 mod builtin;
