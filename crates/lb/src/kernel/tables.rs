@@ -17,6 +17,9 @@ const TABLE: &str = "atoll_lb";
 const BEFORE: i32 = -5;
 /// An attribute of netlink holds 64 KiB.
 const ELEMENTS_AT_ONCE: usize = 256;
+/// A transaction is sent as one message, which has to fit into the socket's buffer: tables and rules, and an element of two maps per place.
+const ROOM: usize = 256 * 1024;
+const ROOM_OF_A_PLACE: usize = 256;
 /// Where the place of a client is kept while its address and port are looked up. The last of all.
 const PLACE: Register = Register::Reg32_15;
 
@@ -35,6 +38,10 @@ pub(super) async fn replace(plan: &Plan) -> nlink::Result<()> {
             transaction = table(transaction, family, &forwards)?;
         }
     }
+    let places: usize = plan.forwards.iter().map(|forward| forward.places.len()).sum();
+    let room = ROOM + places * ROOM_OF_A_PLACE;
+    rustix::net::sockopt::set_socket_send_buffer_size_force(connection.socket(), room)
+        .map_err(std::io::Error::from)?;
     transaction.commit(&connection).await
 }
 

@@ -341,3 +341,18 @@ fn flows_of_datagrams_leave_a_backend_that_is_lost() {
         }
     }
 }
+
+/// One transaction has all of them: it was larger than the socket's buffer with the third.
+#[test]
+fn forty_listeners_are_carried_at_once() {
+    let Some(net) = Net::new("many") else { return };
+    let backends = vec![net.tcp_server("paris", "10.72.0.2:8001"), net.tcp_server("tokyo", "10.72.0.2:8002")];
+    let balancer = net.balancer();
+    let address = |port: u16| format!("10.71.0.1:{port}");
+    let ports = 7001..=7040;
+    balancer
+        .want(ports.clone().map(|port| listener(Protocol::Tcp, &address(port), backends.clone())).collect());
+    for port in ports {
+        net.connect(&address(port)).unwrap_or_else(|error| panic!("port {port}: {error}"));
+    }
+}
