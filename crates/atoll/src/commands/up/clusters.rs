@@ -1,7 +1,7 @@
 //! The clusters of a sandbox: started side by side, joined, ready.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -40,6 +40,7 @@ const AT_ONCE: usize = 4;
 const EXAMPLE_WITHIN: Duration = Duration::from_secs(30);
 const RESTART: &str = "stop what is in its way, or begin anew with `atoll up --fresh`";
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const TURN_WITHIN: Duration = Duration::from_secs(20);
 
 /// A hub's API and its members.
 pub(crate) struct Clusters {
@@ -58,6 +59,7 @@ impl Clusters {
         runtime: &Runtime,
         say: &dyn Fn(&str),
     ) -> anyhow::Result<Self> {
+        let _turn = turn().await;
         let mut blocks = Blocks::new(known.as_ref());
         let (hub, mut state) = match known {
             Some(state) => {
@@ -81,16 +83,12 @@ impl Clusters {
             }
         };
         say(&format!("hub      {}", hub.url));
-        let mut held = Vec::new();
         for number in state.members.len() + 1..=count {
-            // Written down before it is made, so that the next start finds what a crash left. Held until then, so that
-            // another sandbox that starts now sees that it is taken.
-            let (block, listener) = blocks.take()?;
-            held.push(listener);
+            // Written down before it is made, so that the next start finds what a crash left.
+            let block = blocks.next()?;
             state.members.push(state::Member { name: format!("member{number}"), block: block.0 });
         }
         dir.save(&state)?;
-        drop(held);
         let members = Members::new(dir, &state.members, runtime.handle());
         members.start_all().await?;
         let started = members.all().await;
@@ -277,6 +275,22 @@ fn is_taken(error: &anyhow::Error) -> bool {
     }
 }
 
+/// One sandbox starts at a time: a block that was chosen is seen to be taken only when its API listens. Whoever has this socket has the
+/// turn; it ends with the value, or with the process. One that never comes is not waited for: then a block may turn out to be taken.
+async fn turn() -> Option<TcpListener> {
+    let place = SocketAddrV4::new(Ipv4Addr::new(127, FIRST - 1, 255, 254), Block(FIRST).api().port());
+    let give_up = Instant::now() + TURN_WITHIN;
+    loop {
+        match TcpListener::bind(place) {
+            Ok(turn) => return Some(turn),
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < give_up => {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            Err(_) => return None,
+        }
+    }
+}
+
 /// Blocks that nobody uses, as far as one can see.
 struct Blocks {
     used: BTreeSet<u8>,
@@ -291,20 +305,13 @@ impl Blocks {
         Self { used: used.collect(), next: FIRST }
     }
 
-    /// Another one; whether it is really free shows when its API's socket is bound.
+    /// Another one that nobody listens in.
     fn next(&mut self) -> anyhow::Result<Block> {
-        self.take().map(|(block, _)| block)
-    }
-
-    /// Another one, and its API's socket.
-    fn take(&mut self) -> anyhow::Result<(Block, TcpListener)> {
         while self.next < LAST {
             let block = Block(self.next);
             self.next += 1;
-            if !self.used.contains(&block.0)
-                && let Ok(listener) = TcpListener::bind(block.api())
-            {
-                return Ok((block, listener));
+            if !self.used.contains(&block.0) && TcpListener::bind(block.api()).is_ok() {
+                return Ok(block);
             }
         }
         let hint = "stop another sandbox with `atoll down --dir DIR`";
