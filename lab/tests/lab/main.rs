@@ -14,6 +14,7 @@ mod exports;
 mod harness;
 mod hot_path;
 mod joining;
+mod lb;
 mod lifecycle;
 mod mcs;
 mod mcs_native;
@@ -41,6 +42,7 @@ fn main() -> std::process::ExitCode {
     joining::tests(&mut suite);
     policies::tests(&mut suite);
     mcs_native::tests(&mut suite);
+    lb::tests(&mut suite);
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
     benchmarks::tests(&mut suite);

@@ -27,7 +27,7 @@ pub(crate) fn tests(suite: &mut Suite) {
 pub(crate) struct World {
     pub(crate) lab: Lab,
     pub(crate) atoll: Atoll,
-    flags: &'static [&'static str],
+    flags: Vec<String>,
     hub: Mutex<Process>,
 }
 
@@ -37,19 +37,34 @@ impl World {
     }
 
     /// With a hub that is started with `flags`.
-    pub(crate) async fn start_with(spec: Spec, flags: &'static [&'static str]) -> anyhow::Result<Self> {
+    pub(crate) async fn start_with(spec: Spec, flags: &[&str]) -> anyhow::Result<Self> {
         let lab = Lab::start(&spec.with_bystander("hub"), &Progress::silent()).await?;
+        Self::on(lab, flags).await
+    }
+
+    /// On a lab that has a bystander `hub`.
+    pub(crate) async fn on(lab: Lab, flags: &[&str]) -> anyhow::Result<Self> {
         let atoll = Atoll::with_own_api(&beside(Path::new(env!("CARGO_BIN_EXE_lab"))), lab.bystander("hub"))?;
         let hub = atoll.start_hub("hub", flags)?;
         atoll.has_api().await?;
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         Ok(Self { lab, atoll, flags, hub: Mutex::new(hub) })
     }
 
     /// Kills the hub, and starts it again.
     pub(crate) async fn restart(&self) -> Outcome {
-        let before = *self.hub.lock().unwrap_or_else(PoisonError::into_inner);
-        before.kill()?;
-        let after = self.atoll.start_hub("hub", self.flags)?;
+        self.kill()?;
+        self.start_again().await
+    }
+
+    pub(crate) fn kill(&self) -> Outcome {
+        let hub = *self.hub.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(hub.kill()?)
+    }
+
+    pub(crate) async fn start_again(&self) -> Outcome {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        let after = self.atoll.start_hub("hub", &flags)?;
         *self.hub.lock().unwrap_or_else(PoisonError::into_inner) = after;
         Ok(self.atoll.has_api().await?)
     }
