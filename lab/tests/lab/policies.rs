@@ -267,7 +267,7 @@ async fn policies() -> Outcome {
     })
     .await?;
 
-    // An override for one of them.
+    // Overrides for one of them, one of each kind.
     world
         .apply(
             r#"
@@ -275,16 +275,34 @@ apiVersion: policy.karmada.io/v1alpha1
 kind: OverridePolicy
 metadata: {name: images, namespace: shop}
 spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
   overrideRules:
   - targetCluster: {clusterNames: [member2]}
     overriders:
       imageOverrider: [{component: Registry, operator: add, value: mirror.example}]
+      commandOverrider: [{containerName: web, operator: add, value: [serve]}]
+      argsOverrider: [{containerName: web, operator: add, value: [--quiet]}]
+      labelsOverrider: [{operator: add, value: {place: tokyo}}]
+      annotationsOverrider: [{operator: add, value: {shop/floor: second}}]
+      plaintext: [{path: /spec/minReadySeconds, operator: add, value: 7}]
 "#,
         )
         .await?;
     let image = |found: &Value| found["spec"]["template"]["spec"]["containers"][0]["image"].clone();
     has(two, &web, "its own image", |found| image(found) == "mirror.example/web:1").await?;
-    has(one, &web, "the template's image", |found| image(found) == "web:1").await?;
+    has(two, &web, "all the rest", |found| {
+        let container = &found["spec"]["template"]["spec"]["containers"][0];
+        container["command"] == json!(["serve"])
+            && container["args"] == json!(["--quiet"])
+            && found["metadata"]["labels"]["place"] == "tokyo"
+            && found["metadata"]["annotations"]["shop/floor"] == "second"
+            && found["spec"]["minReadySeconds"] == 7
+    })
+    .await?;
+    has(one, &web, "as the template is", |found| {
+        image(found) == "web:1" && found["metadata"]["labels"]["place"].is_null()
+    })
+    .await?;
 
     // A member that is down gets it when it is back.
     let fault = two.stop(Component::ApiServer)?;
