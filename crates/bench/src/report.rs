@@ -2,7 +2,7 @@
 
 mod table;
 
-pub(crate) use table::number;
+pub(crate) use table::{heads, hub, times};
 
 use std::collections::BTreeMap;
 
@@ -77,12 +77,17 @@ pub struct Restart {
     pub from_start: f64,
 }
 
+/// Everybody's samples in short, and ours to the floor.
+pub(crate) fn in_short(samples: &BTreeMap<Who, Vec<f64>>) -> (BTreeMap<Who, Summary>, Option<Ratio>) {
+    let times = samples.iter().filter_map(|(who, of)| Some((*who, Summary::of(of)?))).collect();
+    let both = samples.get(&Who::Ours).zip(samples.get(&Who::Floor));
+    (times, both.and_then(|(ours, floor)| Ratio::of(ours, floor)))
+}
+
 impl Row {
     /// A row of `samples`.
     pub fn new(scenario: Scenario, size: usize, samples: BTreeMap<Who, Vec<f64>>) -> Self {
-        let times = samples.iter().filter_map(|(who, of)| Some((*who, Summary::of(of)?))).collect();
-        let both = samples.get(&Who::Ours).zip(samples.get(&Who::Floor));
-        let ratio = both.and_then(|(ours, floor)| Ratio::of(ours, floor));
+        let (times, ratio) = in_short(&samples);
         Self { scenario, size, times, ratio, hub: None, requests: Vec::new(), samples }
     }
 

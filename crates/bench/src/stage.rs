@@ -25,7 +25,7 @@ pub(crate) const IN_FLIGHT: usize = 16;
 /// How long anything may take. Far more than it needs: the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 /// After something large: time for what nobody waits for, such as statuses.
-const REST: Duration = Duration::from_secs(1);
+pub(crate) const REST: Duration = Duration::from_secs(1);
 
 /// A cluster that is written to.
 pub(crate) struct Member {
@@ -133,27 +133,17 @@ impl Stage {
 
     /// Waits until what nobody was timed on is there, too.
     pub(crate) async fn settle(&self, who: Who) -> Result<(), Error> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let missing = match who {
-                Who::Ours => match &self.hub {
-                    None => self.importers_without(self.count(who)).await?,
-                    Some(hub) => hub.lacks(&self.members, self.count(who)).await?,
-                },
-                Who::Floor if self.floor.as_ref().is_some_and(|floor| !floor.rests()) => {
-                    Some("the floor's own writes".to_owned())
-                }
-                Who::Floor | Who::Copier => None,
-            };
-            let Some(missing) = missing else { break };
-            if Instant::now() > deadline {
-                let what = format!("rest for {who:?}");
-                return Err(Error::Deadline { what, seconds: PATIENCE.as_secs(), missing });
+        rest(who, async || match who {
+            Who::Ours => match &self.hub {
+                None => self.importers_without(self.count(who)).await,
+                Some(hub) => hub.lacks(&self.members, self.count(who)).await,
+            },
+            Who::Floor if self.floor.as_ref().is_some_and(|floor| !floor.rests()) => {
+                Ok(Some("the floor's own writes".to_owned()))
             }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-        tokio::time::sleep(REST).await;
-        Ok(())
+            Who::Floor | Who::Copier => Ok(None),
+        })
+        .await
     }
 
     /// What is missing where, if not exactly `count` services of ours are held and spoken of everywhere: what is still to be written
@@ -250,6 +240,23 @@ impl Stage {
         delete::<Service>(source, namespace, names).await?;
         self.settle(who).await
     }
+}
+
+/// Waits until nothing of `who`'s is `missing`, and a moment more.
+pub(crate) async fn rest(
+    who: Who,
+    missing: impl AsyncFn() -> Result<Option<String>, Error>,
+) -> Result<(), Error> {
+    let deadline = Instant::now() + PATIENCE;
+    while let Some(missing) = missing().await? {
+        if Instant::now() > deadline {
+            let what = format!("rest for {who:?}");
+            return Err(Error::Deadline { what, seconds: PATIENCE.as_secs(), missing });
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    tokio::time::sleep(REST).await;
+    Ok(())
 }
 
 /// Sends a request for each item, 16 at a time.

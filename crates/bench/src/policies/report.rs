@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::SUBJECTS;
 use super::options::Scenario;
 use crate::options::Who;
-use crate::report::number;
+use crate::report::{heads, hub, in_short, times};
 use crate::stats::{Ratio, Summary};
 use crate::usage::Usage;
 
@@ -62,9 +62,7 @@ pub struct Writes {
 impl Row {
     /// A row of `samples`.
     pub fn new(scenario: Scenario, size: usize, samples: BTreeMap<Who, Vec<f64>>) -> Self {
-        let times = samples.iter().filter_map(|(who, of)| Some((*who, Summary::of(of)?))).collect();
-        let both = samples.get(&Who::Ours).zip(samples.get(&Who::Floor));
-        let ratio = both.and_then(|(ours, floor)| Ratio::of(ours, floor));
+        let (times, ratio) = in_short(&samples);
         Self { scenario, size, changes: 0, times, ratio, hub: None, writes: Vec::new(), samples }
     }
 
@@ -82,16 +80,12 @@ impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         writeln!(f, "ConfigMaps from {} to {}, milliseconds\n", self.hub, self.members.join(", "))?;
         writeln!(f, "{:<22} {:>17}   {:>17}   {:>19}", "", "ours", "floor", "ours / floor")?;
-        write!(f, "{:<22}", "scenario")?;
-        for _ in SUBJECTS {
-            write!(f, " {:>8} {:>8}  ", "p50", "p99")?;
-        }
-        writeln!(f, " {:>6} {:>6} {:>6}", "p50", "p99", "paired")?;
+        heads(f, SUBJECTS.len())?;
         for row in &self.rows {
-            row.line(f)?;
+            times(f, &row.title(), &SUBJECTS, &row.times, row.ratio)?;
         }
         self.writes(f)?;
-        self.hub(f)?;
+        hub(f, self.rows.iter().map(|row| (row.title(), row.hub)))?;
         if let Some(why) = &self.unfinished {
             writeln!(f, "\nUNFINISHED: {why}")?;
         }
@@ -100,20 +94,6 @@ impl Display for Report {
 }
 
 impl Row {
-    fn line(&self, f: &mut Formatter<'_>) -> Result {
-        write!(f, "{:<22}", self.title())?;
-        for who in SUBJECTS {
-            match self.times.get(&who) {
-                Some(Summary { p50, p99, .. }) => write!(f, " {:>8} {:>8}  ", number(*p50), number(*p99))?,
-                None => write!(f, " {:>8} {:>8}  ", "-", "-")?,
-            }
-        }
-        match self.ratio {
-            Some(ratio) => writeln!(f, " {:>6.2} {:>6.2} {:>6.2}", ratio.p50, ratio.p99, ratio.paired),
-            None => writeln!(f, " {:>6} {:>6} {:>6}", "-", "-", "-"),
-        }
-    }
-
     #[allow(clippy::cast_precision_loss, reason = "nobody makes 2^52 requests")]
     fn per_change(&self, count: u64) -> f64 {
         count as f64 / self.changes.max(1) as f64
@@ -135,19 +115,6 @@ impl Report {
                     writeln!(f, "{title:<22} {cluster:<10} {label:<6} {all:>12.2}  {}", each.join(", "))?;
                 }
             }
-        }
-        Ok(())
-    }
-
-    fn hub(&self, f: &mut Formatter<'_>) -> Result {
-        let rows: Vec<_> = self.rows.iter().filter_map(|row| Some((row, row.hub?))).collect();
-        if !rows.is_empty() {
-            let [rss, peak, cpu] = ["RSS MB", "peak MB", "CPU s"];
-            writeln!(f, "\n{:<22} {rss:>8} {peak:>8} {cpu:>8}", "The hub, at the end of")?;
-        }
-        for (row, hub) in rows {
-            let title = row.title();
-            writeln!(f, "{title:<22} {:>8.1} {:>8.1} {:>8.2}", hub.rss_mb, hub.peak_mb, hub.cpu_seconds)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The clusters while policies are measured on them: templates in the hub, copies in members.
 
 use std::collections::{BTreeMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -14,11 +14,8 @@ use crate::objects::hub::{self as objects, POLICY, template_name};
 use crate::objects::{ROLE, SERVICE};
 use crate::options::Who;
 use crate::scenario::between;
-use crate::stage::{Member, PATIENCE, in_flight};
+use crate::stage::{Member, PATIENCE, REST, in_flight, rest};
 use crate::stand_in::StandIn;
-
-/// After something large: time for what nobody waits for.
-const REST: Duration = Duration::from_secs(1);
 
 /// A copy in a member: in which, whose, of which template, with which content.
 pub(super) type CopySight = (usize, Who, String, usize);
@@ -167,24 +164,14 @@ impl Stage {
 
     /// Waits until what nobody was timed on is there, too.
     async fn settle(&self, who: Who) -> Result<(), Error> {
-        let deadline = Instant::now() + PATIENCE;
         let count = self.revisions.get(&who).map_or(0, Vec::len);
-        loop {
-            let missing = match who {
-                Who::Ours => self.lacks(count).await?,
-                Who::Floor | Who::Copier => {
-                    (!self.floor.rests()).then(|| "the floor's own writes".to_owned())
-                }
-            };
-            let Some(missing) = missing else { break };
-            if Instant::now() > deadline {
-                let what = format!("rest for {who:?}");
-                return Err(Error::Deadline { what, seconds: PATIENCE.as_secs(), missing });
+        rest(who, async || match who {
+            Who::Ours => self.lacks(count).await,
+            Who::Floor | Who::Copier => {
+                Ok((!self.floor.rests()).then(|| "the floor's own writes".to_owned()))
             }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-        tokio::time::sleep(REST).await;
-        Ok(())
+        })
+        .await
     }
 
     /// What is not as `count` templates of ours leave it, if something is not.

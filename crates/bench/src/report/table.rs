@@ -1,10 +1,12 @@
 //! The report as a table for people: no colour, the same in a pipe.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};
 
-use super::{Ending, Report, Restart, Row};
+use super::{Ending, Report, Restart};
 use crate::options::{Path, Who};
-use crate::stats::Summary;
+use crate::stats::{Ratio, Summary};
+use crate::usage::Usage;
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -19,16 +21,12 @@ impl Display for Report {
             "{:<22} {:>17}   {:>17}   {:>17}   {:>19}",
             "", "ours", "floor", "copier", "ours / floor"
         )?;
-        write!(f, "{:<22}", "scenario")?;
-        for _ in Who::ALL {
-            write!(f, " {:>8} {:>8}  ", "p50", "p99")?;
-        }
-        writeln!(f, " {:>6} {:>6} {:>6}", "p50", "p99", "paired")?;
+        heads(f, Who::ALL.len())?;
         for row in &self.rows {
-            row.times_line(f)?;
+            times(f, &row.title(), &Who::ALL, &row.times, row.ratio)?;
         }
         restarts(&self.restarts, f)?;
-        self.hub(f)?;
+        hub(f, self.rows.iter().map(|row| (row.title(), row.hub)))?;
         self.requests(f)?;
         if let Some(why) = &self.unfinished {
             writeln!(f, "\nUNFINISHED: {why}")?;
@@ -37,22 +35,47 @@ impl Display for Report {
     }
 }
 
-impl Row {
-    fn times_line(&self, f: &mut Formatter<'_>) -> Result {
-        write!(f, "{:<22}", self.title())?;
-        for who in Who::ALL {
-            match self.times.get(&who) {
-                Some(Summary { p50, p99, .. }) => write!(f, " {:>8} {:>8}  ", number(*p50), number(*p99))?,
-                None => write!(f, " {:>8} {:>8}  ", "-", "-")?,
-            }
-        }
-        match self.ratio {
-            Some(ratio) => {
-                writeln!(f, " {:>6.2} {:>6.2} {:>6.2}", ratio.p50, ratio.p99, ratio.paired)
-            }
-            None => writeln!(f, " {:>6} {:>6} {:>6}", "-", "-", "-"),
+/// What stands over the times of `subjects`, and over their ratio.
+pub(crate) fn heads(f: &mut Formatter<'_>, subjects: usize) -> Result {
+    write!(f, "{:<22}", "scenario")?;
+    for _ in 0..subjects {
+        write!(f, " {:>8} {:>8}  ", "p50", "p99")?;
+    }
+    writeln!(f, " {:>6} {:>6} {:>6}", "p50", "p99", "paired")
+}
+
+/// One row of times.
+pub(crate) fn times(
+    f: &mut Formatter<'_>,
+    title: &str,
+    subjects: &[Who],
+    times: &BTreeMap<Who, Summary>,
+    ratio: Option<Ratio>,
+) -> Result {
+    write!(f, "{title:<22}")?;
+    for who in subjects {
+        match times.get(who) {
+            Some(Summary { p50, p99, .. }) => write!(f, " {:>8} {:>8}  ", number(*p50), number(*p99))?,
+            None => write!(f, " {:>8} {:>8}  ", "-", "-")?,
         }
     }
+    match ratio {
+        Some(ratio) => writeln!(f, " {:>6.2} {:>6.2} {:>6.2}", ratio.p50, ratio.p99, ratio.paired),
+        None => writeln!(f, " {:>6} {:>6} {:>6}", "-", "-", "-"),
+    }
+}
+
+/// The hub's memory and processor time, of rows that have them.
+pub(crate) fn hub(f: &mut Formatter<'_>, rows: impl Iterator<Item = (String, Option<Usage>)>) -> Result {
+    let rows: Vec<_> = rows.filter_map(|(title, hub)| Some((title, hub?))).collect();
+    if !rows.is_empty() {
+        let [rss, peak, cpu] = ["RSS MB", "peak MB", "CPU s"];
+        writeln!(f, "\n{:<22} {rss:>8} {peak:>8} {cpu:>8}", "The hub, at the end of")?;
+    }
+    for (title, hub) in rows {
+        writeln!(f, "{title:<22} {:>8.1} {:>8.1} {:>8.2}", hub.rss_mb, hub.peak_mb, hub.cpu_seconds)?;
+    }
+    Ok(())
 }
 
 /// Three digits that matter.
@@ -88,22 +111,6 @@ fn restarts(restarts: &[Restart], f: &mut Formatter<'_>) -> Result {
 }
 
 impl Report {
-    fn hub(&self, f: &mut Formatter<'_>) -> Result {
-        let rows: Vec<_> = self.rows.iter().filter_map(|row| Some((row, row.hub?))).collect();
-        if !rows.is_empty() {
-            writeln!(
-                f,
-                "\n{:<22} {:>8} {:>8} {:>8}",
-                "The hub, at the end of", "RSS MB", "peak MB", "CPU s"
-            )?;
-        }
-        for (row, hub) in rows {
-            let title = row.title();
-            writeln!(f, "{title:<22} {:>8.1} {:>8.1} {:>8.2}", hub.rss_mb, hub.peak_mb, hub.cpu_seconds)?;
-        }
-        Ok(())
-    }
-
     fn requests(&self, f: &mut Formatter<'_>) -> Result {
         if self.rows.iter().any(|row| !row.requests.is_empty()) {
             writeln!(f, "\n{:<22} {:<12} {:>10}  in all", "Requests", "cluster", "per change")?;
@@ -122,12 +129,10 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
+    use super::super::Row;
     use super::*;
     use crate::options::Scenario;
     use crate::requests::Counted;
-    use crate::usage::Usage;
 
     fn report() -> Report {
         let series = |ours: &[f64], floor: &[f64], copier: &[f64]| {
