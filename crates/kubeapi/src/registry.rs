@@ -101,12 +101,15 @@ impl Registry {
     /// Serves a CRD whose names are accepted, in place of what it was; watches of that end. `since` is the revision that its
     /// schemas hold from.
     pub(crate) fn define(&mut self, name: &str, definition: &Value, since: u64) {
+        self.define_as(name, definition, Description::of(definition), since);
+    }
+
+    fn define_as(&mut self, name: &str, definition: &Value, description: Description, since: u64) {
         self.forget(name);
         let resources: Vec<_> = resources(definition, since).into_iter().map(Arc::new).collect();
         for resource in &resources {
             self.add(Arc::clone(resource));
         }
-        let description = Description::of(definition);
         self.definitions.insert(name.to_owned(), Definition { description, resources });
     }
 
@@ -189,8 +192,9 @@ impl Served {
 
     /// Serves a CRD whose names are accepted as it is described now. Nothing happens if it is served so.
     pub(crate) fn define(&self, name: &str, definition: &Value, since: u64) {
-        if !self.now().serves(name, &Description::of(definition)) {
-            self.change(|registry| registry.define(name, definition, since));
+        let description = Description::of(definition);
+        if !self.now().serves(name, &description) {
+            self.change(|registry| registry.define_as(name, definition, description, since));
         }
     }
 
