@@ -20,6 +20,7 @@ pub mod balancing;
 mod brain;
 mod clean;
 mod clusterset;
+mod conditions;
 pub mod connect;
 mod crd;
 mod crossing;

@@ -1,6 +1,11 @@
 //! Events about objects in the hub's API, as `kubectl describe` shows them.
 
+use std::borrow::Cow;
+
+use atoll_api::names::kind::networking;
+use atoll_api::types::MultiClusterService;
 use k8s_openapi::api::core::v1::Event;
+use kube::Resource;
 use serde_json::json;
 
 /// A real API server takes no longer ones.
@@ -8,12 +13,20 @@ const LONGEST: usize = 1000;
 
 /// What an event is about.
 pub(crate) struct About<'a> {
-    pub(crate) api_version: &'a str,
+    pub(crate) api_version: Cow<'a, str>,
     pub(crate) kind: &'a str,
     /// Empty if it is in none.
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) uid: &'a str,
+}
+
+impl<'a> About<'a> {
+    /// A `MultiClusterService`.
+    pub(crate) fn multi_cluster_service(namespace: &'a str, name: &'a str, uid: &'a str) -> Self {
+        let api_version = MultiClusterService::api_version(&());
+        Self { api_version, kind: networking::MULTI_CLUSTER_SERVICE, namespace, name, uid }
+    }
 }
 
 /// An event of this moment.

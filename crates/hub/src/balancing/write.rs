@@ -9,11 +9,12 @@ use atoll_api::types::MultiClusterService;
 use atoll_member::Permit;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use lb::controller::{Services, Write};
 use lb::provider::{Ingress, Key, Status, async_trait};
 use serde_json::{Value, json};
 
+use crate::conditions::{condition, dated};
 use crate::connect::{code, why};
 use crate::tell::{self, About};
 
@@ -77,7 +78,7 @@ impl Writer {
             written["loadBalancer"] = balancer;
         }
         let object = json!({
-            "apiVersion": format!("{}/{}", networking::GROUP, networking::V1ALPHA1),
+            "apiVersion": MultiClusterService::api_version(&()),
             "kind": networking::MULTI_CLUSTER_SERVICE,
             "metadata": { "name": key.name, "namespace": key.namespace, "uid": key.uid },
             "status": written,
@@ -98,17 +99,10 @@ struct Shown<'a> {
 impl Shown<'_> {
     /// The condition; it keeps its time while it stays.
     fn condition(&self, before: &Value, generation: i64, now: &str) -> Value {
-        let status = if self.ready { "True" } else { "False" };
-        let all = before["conditions"].as_array().into_iter().flatten();
-        let same = all
-            .into_iter()
-            .find(|one| one["type"] == conditions::LOAD_BALANCER_READY && one["status"] == status);
-        let message: String = self.message.chars().take(4000).collect();
-        json!({
-            "type": conditions::LOAD_BALANCER_READY, "status": status, "reason": self.reason, "message": message,
-            "observedGeneration": generation,
-            "lastTransitionTime": same.map_or_else(|| now.into(), |one| one["lastTransitionTime"].clone()),
-        })
+        let condition = condition(conditions::LOAD_BALANCER_READY, self.ready, self.reason, self.message);
+        let mut condition = dated(condition, before, now);
+        condition["observedGeneration"] = generation.into();
+        condition
     }
 }
 
@@ -172,13 +166,7 @@ impl Services for Writer {
         if let Err(error) = self.show(key, None, shown).await {
             tracing::debug!(service = %key, why = why(&error), "cannot show how its load balancer is");
         }
-        let about = About {
-            api_version: &format!("{}/{}", networking::GROUP, networking::V1ALPHA1),
-            kind: networking::MULTI_CLUSTER_SERVICE,
-            namespace: &key.namespace,
-            name: &key.name,
-            uid: &key.uid,
-        };
+        let about = About::multi_cluster_service(&key.namespace, &key.name, &key.uid);
         let Ok(event) = tell::event(&about, !good, events::LOAD_BALANCER, text) else { return };
         let api = Api::<Event>::namespaced(self.client.clone(), &key.namespace);
         if let Err(error) = api.create(&PostParams::default(), &event).await {

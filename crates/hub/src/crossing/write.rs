@@ -120,13 +120,7 @@ async fn send(client: &Client, hub: &str, command: &Command) -> Result<(), kube:
             slices.delete(name.as_str(), &DeleteParams::default()).await.map(drop)
         }
         Command::Tell { key, uid, warning, reason, message } => {
-            let about = About {
-                api_version: &format!("{}/{}", networking::GROUP, networking::V1ALPHA1),
-                kind: networking::MULTI_CLUSTER_SERVICE,
-                namespace: key.namespace.as_str(),
-                name: key.name.as_str(),
-                uid,
-            };
+            let about = About::multi_cluster_service(key.namespace.as_str(), key.name.as_str(), uid);
             let event = tell::event(&about, *warning, reason, message).map_err(kube::Error::SerdeError)?;
             let events = Api::<KubeEvent>::namespaced(client.clone(), key.namespace.as_str());
             events.create(&PostParams::default(), &event).await.map(drop)

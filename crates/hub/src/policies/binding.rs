@@ -12,6 +12,8 @@ use atoll_engine::placement::{Decision, Placed};
 use atoll_member::propagate::CopyState;
 use serde_json::{Value, json};
 
+use crate::conditions::{condition, dated};
+
 /// What is known of each cluster that may hold a copy.
 pub(super) type Holders = BTreeMap<ClusterId, Held>;
 
@@ -233,19 +235,4 @@ fn aggregated(id: &ClusterId, held: &Held) -> Value {
         Held::Unordered(why) => one["appliedMessage"] = why.as_str().into(),
     }
     one
-}
-
-fn condition(of: &str, is: bool, reason: &str, message: &str) -> Value {
-    let message: String = message.chars().take(4000).collect();
-    json!({ "type": of, "status": if is { "True" } else { "False" }, "reason": reason, "message": message })
-}
-
-/// The condition with the time since when it is so.
-fn dated(mut condition: Value, before: &Value, now: &str) -> Value {
-    let old =
-        before["conditions"].as_array().into_iter().flatten().find(|old| old["type"] == condition["type"]);
-    let since =
-        old.filter(|old| old["status"] == condition["status"]).map(|old| old["lastTransitionTime"].clone());
-    condition["lastTransitionTime"] = since.unwrap_or_else(|| now.into());
-    condition
 }

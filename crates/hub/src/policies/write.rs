@@ -119,7 +119,7 @@ async fn carry_out(client: &Client, key: &ObjectKey, write: &Write) -> Result<()
         },
         Write::Tell { uid, warning, reason, message } => {
             let about = About {
-                api_version: &key.kind.api_version,
+                api_version: key.kind.api_version.as_str().into(),
                 kind: &key.kind.kind,
                 namespace: &key.namespace,
                 name: &key.name,
