@@ -158,7 +158,7 @@ impl Board {
             return release(key, item, view).into_iter().collect();
         }
         let Some(asked) = &item.asked else { return Vec::new() };
-        let shown = show(key.name.as_str(), asked, view, &item.copied);
+        let shown = show(key.name.as_str(), asked, view, &item.copied, &item.status);
         if shown.is_under_way() && !overdue {
             self.unshown.wait(key);
             return Vec::new();

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::edge::Asked;
 use super::view::{Contact, Member, Part, View};
+use crate::conditions::{condition, dated};
 use crate::policies::Copied;
 
 /// What is shown, but for the times of conditions.
@@ -48,8 +49,8 @@ pub(super) enum Is {
 const APPLIED: &str = "Service is propagated to target clusters.";
 const DISPATCHED: &str = "EndpointSlice are dispatched successfully";
 
-/// Puts together what is known.
-pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied) -> Shown {
+/// Puts together what is known. `before` is the status that stands there.
+pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied, before: &Value) -> Shown {
     let Some(crossing) = &view.crossing else {
         let wait = |what: &str| Verdict { is: Is::UnderWay, message: what.to_owned() };
         return Shown {
@@ -107,18 +108,33 @@ pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied) -> S
         }
     }
     let mut remarks = asked.remarks.clone();
-    let stale: Vec<String> = crossing
-        .stale
-        .iter()
-        .filter_map(|(id, mark)| match mark {
-            StaleMark::Since(at) => Some(format!("endpoints of {id} are kept, stale since {}", time(*at))),
-            StaleMark::AsItWas => None,
-        })
-        .collect();
-    remarks.extend(stale);
+    let stale = since_when(&crossing.stale, before);
+    remarks.extend(stale.iter().map(|(id, at)| format!("endpoints of {id} are kept, stale since {at}")));
     let dispatched = lacks.verdict(DISPATCHED, &remarks);
     let applied = applied(name, view, copied, &strangers);
-    Shown { applied, dispatched, strangers, clusters: clusters(view, &said), balanced: asked.intent.balanced }
+    let clusters = clusters(view, &said, &stale);
+    Shown { applied, dispatched, strangers, clusters, balanced: asked.intent.balanced }
+}
+
+/// Since when whose endpoints may be out of date. A hub that was restarted meanwhile knows of a later silence only, or of none yet: the
+/// older time, which stands in the status, is the truer one.
+fn since_when<'a>(
+    stale: &'a BTreeMap<ClusterId, StaleMark>,
+    before: &Value,
+) -> BTreeMap<&'a ClusterId, Timestamp> {
+    let standing = |id: &ClusterId| {
+        let mut clusters = before["clusters"].as_array().into_iter().flatten();
+        let one = clusters.find(|one| one["name"] == id.as_str())?;
+        one["staleSince"].as_str()?.parse::<Timestamp>().ok()
+    };
+    let since = |(id, mark): (&'a ClusterId, &StaleMark)| {
+        let ours = match mark {
+            StaleMark::Since(at) => Some(timestamp(*at)),
+            StaleMark::AsItWas => None,
+        };
+        Some((id, ours.into_iter().chain(standing(id)).min()?))
+    };
+    stale.iter().filter_map(since).collect()
 }
 
 #[derive(Default)]
@@ -183,7 +199,11 @@ fn applied(name: &str, view: &View, copied: &Copied, strangers: &[String]) -> Ve
     lacks.verdict(APPLIED, &[])
 }
 
-fn clusters(view: &View, said: &BTreeMap<&ClusterId, String>) -> Value {
+fn clusters(
+    view: &View,
+    said: &BTreeMap<&ClusterId, String>,
+    stale: &BTreeMap<&ClusterId, Timestamp>,
+) -> Value {
     let Some(crossing) = &view.crossing else { return json!({}) };
     let mut total = 0;
     let mut each = Vec::new();
@@ -203,8 +223,8 @@ fn clusters(view: &View, said: &BTreeMap<&ClusterId, String>) -> Value {
         if let Some(said) = member.said.as_ref().filter(|_| consumes) {
             one["slices"] = said.slices.into();
         }
-        if let Some(StaleMark::Since(at)) = crossing.stale.get(id) {
-            one["staleSince"] = time(*at).into();
+        if let Some(at) = stale.get(id) {
+            one["staleSince"] = at.to_string().into();
         }
         let problem = member.said.as_ref().and_then(|said| said.problems.first());
         if let Some(message) = problem.or_else(|| said.get(id)) {
@@ -231,15 +251,10 @@ impl Shown {
     pub(super) fn status(&self, before: &Value, generation: i64, now: &str) -> Value {
         let one = |kind: &str, verdict: &Verdict, good: &str, bad: &str| {
             let is = verdict.is == Is::So;
-            let status = if is { "True" } else { "False" };
-            let old = before["conditions"].as_array().into_iter().flatten();
-            let old = old.into_iter().find(|old| old["type"] == kind && old["status"] == status);
-            let since = old.map_or_else(|| now.into(), |old| old["lastTransitionTime"].clone());
-            let message: String = verdict.message.chars().take(4000).collect();
-            json!({
-                "type": kind, "status": status, "reason": if is { good } else { bad }, "message": message,
-                "observedGeneration": generation, "lastTransitionTime": since,
-            })
+            let reason = if is { good } else { bad };
+            let mut one = dated(condition(kind, is, reason, &verdict.message), before, now);
+            one["observedGeneration"] = generation.into();
+            one
         };
         let mut status = self.clusters.clone();
         if self.balanced {
@@ -260,7 +275,11 @@ impl Shown {
 
 /// A time as Kubernetes writes it, to the second.
 pub(super) fn time(at: Time) -> String {
-    Timestamp::from_second(at.0.div_euclid(1000)).unwrap_or_default().to_string()
+    timestamp(at).to_string()
+}
+
+fn timestamp(at: Time) -> Timestamp {
+    Timestamp::from_second(at.0.div_euclid(1000)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -315,13 +334,36 @@ mod tests {
             let a = member(Contact::Fine, false, &[]);
             let view =
                 View { crossing: Some(Arc::new(crossing)), members: [(id("a"), a), (id("b"), b)].into() };
-            let shown = show("web", &asked, &view, &copied);
+            let shown = show("web", &asked, &view, &copied, &json!({}));
             assert_eq!((shown.dispatched.is, shown.dispatched.message.as_str()), (is, words));
             assert_eq!(shown.applied.is, Is::So);
             assert_eq!(
                 (&shown.clusters["endpoints"], &shown.clusters["clusters"][0]["role"]),
                 (&json!(3), &json!("Provider"))
             );
+        }
+    }
+
+    #[test]
+    fn a_restart_of_the_hub_does_not_make_what_is_stale_look_younger() {
+        let stood = json!({ "clusters": [{ "name": "a", "staleSince": "1970-01-01T00:01:00Z" }] });
+        for (mark, before, want) in [
+            (StaleMark::Since(Time::from_secs(90)), &json!({}), Some("1970-01-01T00:01:30Z")),
+            (StaleMark::Since(Time::from_secs(90)), &stood, Some("1970-01-01T00:01:00Z")),
+            (StaleMark::Since(Time::from_secs(30)), &stood, Some("1970-01-01T00:00:30Z")),
+            (StaleMark::AsItWas, &stood, Some("1970-01-01T00:01:00Z")),
+            (StaleMark::AsItWas, &json!({}), None),
+        ] {
+            let stale = BTreeMap::from([(id("a"), mark)]);
+            let crossing = Crossing { providers: [id("a")].into(), stale, ..Crossing::default() };
+            let a = member(Contact::Unheard, false, &[]);
+            let view = View { crossing: Some(Arc::new(crossing)), members: [(id("a"), a)].into() };
+            let asked = Asked { intent: CrossCluster::default(), remarks: Vec::new() };
+            let copied = Copied::Each([(id("a"), Ok(()))].into());
+            let shown = show("web", &asked, &view, &copied, before);
+            assert_eq!(shown.clusters["clusters"][0]["staleSince"].as_str(), want, "{mark:?}");
+            let said = want.map(|at| format!("endpoints of a are kept, stale since {at}"));
+            assert!(said.is_none_or(|said| shown.dispatched.message.contains(&said)), "{shown:?}");
         }
     }
 
