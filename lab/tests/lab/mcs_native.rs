@@ -8,7 +8,7 @@ mod failover;
 mod requests;
 mod stories;
 
-use crate::harness::{Outcome, Suite, evidence_root};
+use crate::harness::{Outcome, Suite};
 use crate::policies::{World, has, kubectl, lacks};
 use anyhow::{Context, ensure};
 use lab::audit::Recorder;
@@ -39,10 +39,7 @@ impl Shared<'_> {
             let native = native.get_or_try_init(Native::start).await?;
             let outcome = body(native).await;
             if outcome.is_err() {
-                let folder = evidence_root().join(name);
-                let _ = std::fs::remove_dir_all(&folder);
-                native.world.lab.collect(&folder).await?;
-                return outcome.with_context(|| format!("logs and objects: {}", folder.display()));
+                native.world.keep_evidence(name).await;
             }
             outcome
         });

@@ -2,7 +2,7 @@
 
 mod members;
 
-use crate::harness::{Outcome, Suite};
+use crate::harness::{Outcome, Suite, evidence_root};
 use anyhow::{Context, ensure};
 use lab::clusterset::{Atoll, beside};
 use lab::suite::name;
@@ -49,6 +49,16 @@ impl World {
         atoll.has_api().await?;
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         Ok(Self { lab, atoll, flags, hub: Mutex::new(hub) })
+    }
+
+    /// Keeps logs and objects for whoever asks why `test` failed.
+    pub(crate) async fn keep_evidence(&self, test: &str) {
+        let folder = evidence_root().join(test);
+        let _ = std::fs::remove_dir_all(&folder);
+        match self.lab.collect(&folder).await {
+            Ok(()) => eprintln!("logs and objects of every cluster: {}", folder.display()),
+            Err(error) => eprintln!("could not keep logs and objects: {error}"),
+        }
     }
 
     /// Kills the hub, and starts it again.
