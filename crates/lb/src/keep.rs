@@ -25,6 +25,8 @@ use crate::wanted::{Listener, Protocol, Wanted};
 const REMEMBERED: usize = 100_000;
 /// How often it is looked whether those that leave have finished.
 const LOOK: Duration = Duration::from_millis(100);
+/// How often the kernel's counters are read.
+const COUNT: Duration = Duration::from_secs(10);
 /// How often an address that can't be listened on is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -157,6 +159,7 @@ impl Keeper {
     ) {
         let (checks, mut checked) = mpsc::unbounded_channel();
         let mut retry = Instant::now() + RETRY;
+        let mut count = Instant::now() + COUNT;
         loop {
             let wait = self.wait();
             tokio::select! {
@@ -175,6 +178,27 @@ impl Keeper {
             let cut = self.tick();
             self.begin_checks(&checks);
             self.tell_kernel(cut).await;
+            if Instant::now() >= count {
+                count = Instant::now() + COUNT;
+                self.count().await;
+            }
+        }
+    }
+
+    /// Counts what the kernel carries.
+    async fn count(&mut self) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.count().await;
+        }
+        self.take_counts();
+    }
+
+    fn take_counts(&mut self) {
+        for (listener, backend, count) in self.kernel.as_mut().map(Kernel::take_counts).unwrap_or_default() {
+            let state = self.listeners.get(&listener).and_then(|kept| kept.states.get(&backend));
+            if let Some(state) = state {
+                state.opened.fetch_add(count, Relaxed);
+            }
         }
     }
 
@@ -187,6 +211,9 @@ impl Keeper {
         let wanted = fit.map(|kept| (Arc::clone(&kept.listener), Arc::clone(kept.pool.picture()))).collect();
         // None if there was nothing new, as most of the time.
         let told = kernel.carry(wanted).await;
+        if told.is_some() {
+            self.take_counts();
+        }
         let mut news = false;
         for kept in self.listeners.values_mut().filter(|kept| kept.by_kernel) {
             let bound = match (plan::refusal(&kept.listener), &told) {

@@ -1,7 +1,7 @@
 //! With root: connections are carried by the kernel, and this process only says where they go.
 //!
 //! ```text
-//!   pictures ─▶ plan: forwards, as data ─▶ tables: one transaction of nftables by netlink, atomic
+//!   pictures ─▶ plan: forwards, as data ─▶ tables: one transaction of nftables by netlink, atomic; only the places that moved, if it can be
 //!                                          flows: conntrack entries of backends that are lost
 //! ```
 //!
@@ -12,6 +12,7 @@ mod flows;
 pub(crate) mod plan;
 mod tables;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,11 +27,25 @@ const RETRY: Duration = Duration::from_secs(1);
 
 type Carried = Vec<(Arc<Listener>, Arc<Picture>)>;
 
+/// Connections of a listener that came to a backend.
+pub(crate) type Came = ((Protocol, SocketAddr), SocketAddr, u64);
+
 /// What the kernel was told last.
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
     told: Option<Carried>,
     refused: Option<Instant>,
+    /// What it holds, as far as we know.
+    held: Option<Held>,
+    /// What was counted and not yet taken.
+    came: Vec<Came>,
+}
+
+#[derive(Debug)]
+struct Held {
+    plan: Plan,
+    /// What each place had counted when it was last looked at.
+    counted: Vec<Vec<u64>>,
 }
 
 impl Kernel {
@@ -46,11 +61,51 @@ impl Kernel {
         if self.told.as_ref().is_some_and(same) && self.refused.is_none_or(|at| at.elapsed() < RETRY) {
             return None;
         }
-        let forwards = wanted.iter().map(|(listener, picture)| Forward::new(listener, picture)).collect();
-        let outcome = tables::replace(&Plan { forwards }).await.map_err(|error| error.to_string());
+        let plan = Plan {
+            forwards: wanted.iter().map(|(listener, picture)| Forward::new(listener, picture)).collect(),
+        };
+        self.count().await;
+        let outcome = self.hold(plan).await.map_err(|error| error.to_string());
         self.told = Some(wanted);
         self.refused = outcome.is_err().then(Instant::now);
         Some(outcome)
+    }
+
+    /// Changes what it holds where that is enough, and replaces it otherwise.
+    async fn hold(&mut self, plan: Plan) -> nlink::Result<()> {
+        if let Some(held) = self.held.take()
+            && held.plan.has_rules_of(&plan)
+        {
+            match tables::change(&held.plan, &plan).await {
+                Ok(()) => {
+                    let counted = held.counted_after(&plan);
+                    self.held = Some(Held { plan, counted });
+                    return Ok(());
+                }
+                Err(error) => tracing::debug!(%error, "the kernel's tables are not as we left them"),
+            }
+        }
+        tables::replace(&plan).await?;
+        self.held = Some(Held { plan, counted: Vec::new() });
+        Ok(())
+    }
+
+    /// Counts who came by. What comes between this and a change of the rules is not counted.
+    pub(crate) async fn count(&mut self) {
+        let Some(held) = &mut self.held else { return };
+        match tables::counts(&held.plan).await {
+            Ok(counted) => {
+                let since = held.since(&counted);
+                self.came.extend(since);
+                held.counted = counted;
+            }
+            Err(error) => tracing::debug!(%error, "cannot read the kernel's counters"),
+        }
+    }
+
+    /// What was counted since it was last taken.
+    pub(crate) fn take_counts(&mut self) -> Vec<Came> {
+        std::mem::take(&mut self.came)
     }
 
     /// Ends the flows of clients of `listener` to a backend that is lost, so that they find another.
@@ -58,5 +113,65 @@ impl Kernel {
         if let Err(error) = flows::end(protocol, listener, backend).await {
             tracing::warn!(%error, %backend, "cannot end the flows of a backend that is lost");
         }
+    }
+}
+
+impl Held {
+    /// What `counted` is more than what was counted before.
+    fn since(&self, counted: &[Vec<u64>]) -> Vec<Came> {
+        let mut came: BTreeMap<((Protocol, SocketAddr), SocketAddr), u64> = BTreeMap::new();
+        for (number, (forward, places)) in tables::in_order(&self.plan).zip(counted).enumerate() {
+            let before = self.counted.get(number);
+            for (place, count) in places.iter().enumerate() {
+                let before = before.and_then(|before| before.get(place)).copied().unwrap_or(0);
+                let key = ((forward.protocol, forward.listener), forward.places[place]);
+                *came.entry(key).or_default() += count.saturating_sub(before);
+            }
+        }
+        came.retain(|_, count| *count > 0);
+        came.into_iter().map(|((listener, backend), count)| (listener, backend, count)).collect()
+    }
+
+    /// What was counted, once the places that move begin from nothing.
+    fn counted_after(&self, plan: &Plan) -> Vec<Vec<u64>> {
+        let mut counted = self.counted.clone();
+        for ((was, is), places) in tables::in_order(&self.plan).zip(tables::in_order(plan)).zip(&mut counted)
+        {
+            for (place, _) in was.moved(is) {
+                places[place] = 0;
+            }
+        }
+        counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wanted::Source;
+
+    fn plan(places: [u16; 4]) -> Plan {
+        let backend = |port: u16| SocketAddr::from(([10, 0, 0, 1], port));
+        let forward = Forward {
+            protocol: Protocol::Tcp,
+            listener: SocketAddr::from(([192, 0, 2, 1], 80)),
+            places: places.map(backend).to_vec(),
+            by_client: false,
+            source: Source::Masquerade,
+            seed: 0,
+        };
+        Plan { forwards: vec![forward] }
+    }
+
+    #[test]
+    fn what_came_is_the_backends_of_then_and_a_place_that_moves_begins_anew() {
+        let ports = |came: Vec<Came>| came.iter().map(|came| (came.1.port(), came.2)).collect::<Vec<_>>();
+        let held = Held { plan: plan([1, 1, 2, 2]), counted: vec![vec![5, 0, 7, 0]] };
+        assert_eq!(ports(held.since(&[vec![6, 2, 7, 1]])), [(1, 3), (2, 1)]);
+        let next = plan([1, 2, 2, 2]);
+        let held = Held { plan: plan([1, 1, 2, 2]), counted: vec![vec![6, 2, 7, 1]] };
+        let held = Held { counted: held.counted_after(&next), plan: next };
+        assert_eq!(held.counted, [[6, 0, 7, 1]]);
+        assert_eq!(ports(held.since(&[vec![6, 4, 7, 1]])), [(2, 4)]);
     }
 }

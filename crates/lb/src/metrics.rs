@@ -88,6 +88,7 @@ struct Page {
 type OfBackend = (&'static str, &'static str, fn(&BackendState) -> u64);
 type OfListener = (&'static str, &'static str, fn(&Live) -> u64);
 
+/// The first is counted by the kernel too; of the others it says nothing.
 const BACKEND_COUNTERS: [OfBackend; 4] = [
     ("connections", "Connections or flows that came about", |one| one.opened.load(Relaxed)),
     ("failed_connections", "Connections that did not come about", |one| one.failed.load(Relaxed)),
@@ -119,9 +120,9 @@ fn labels<'a>(shown: &'a Shown, backend: &'a BackendState, address: &'a str) -> 
 
 impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (name, help, count) in BACKEND_COUNTERS {
+        for (number, (name, help, count)) in BACKEND_COUNTERS.into_iter().enumerate() {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            for (shown, backend) in self.backends() {
+            for (shown, backend) in self.backends().filter(|(shown, _)| number == 0 || !shown.by_kernel) {
                 let address = backend.address.to_string();
                 let labels = labels(shown, backend, &address);
                 ConstCounter::new(count(backend)).encode(family.encode_family(&labels)?)?;
@@ -129,7 +130,7 @@ impl Collector for Page {
         }
         let help = "Connections or flows that are open";
         let mut open = encoder.encode_descriptor("open_connections", help, None, MetricType::Gauge)?;
-        for (shown, backend) in self.backends() {
+        for (shown, backend) in self.backends().filter(|(shown, _)| !shown.by_kernel) {
             let address = backend.address.to_string();
             let labels = labels(shown, backend, &address);
             let count = i64::try_from(backend.open.load(Relaxed)).unwrap_or(i64::MAX);

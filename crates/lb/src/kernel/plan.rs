@@ -15,6 +15,14 @@ pub(crate) struct Plan {
     pub(crate) forwards: Vec<Forward>,
 }
 
+impl Plan {
+    /// Whether the rules of `other` are the same, and only who has which place differs.
+    pub(crate) fn has_rules_of(&self, other: &Self) -> bool {
+        let pairs = || self.forwards.iter().zip(&other.forwards);
+        self.forwards.len() == other.forwards.len() && pairs().all(|(one, two)| one.has_rule_of(two))
+    }
+}
+
 /// From one address and port to backends of the same family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Forward {
@@ -47,6 +55,21 @@ impl Forward {
             // Half of it is as good as all of it.
             seed: (listener.settings.seed >> 32) as u32 ^ listener.settings.seed as u32,
         }
+    }
+
+    fn has_rule_of(&self, other: &Self) -> bool {
+        let rule =
+            |one: &Self| (one.protocol, one.listener, one.places.len(), one.by_client, one.source, one.seed);
+        rule(self) == rule(other)
+    }
+
+    /// The places that are another's in `next`, with whose they become.
+    pub(crate) fn moved<'a>(
+        &self,
+        next: &'a Self,
+    ) -> impl Iterator<Item = (usize, &'a SocketAddr)> + use<'a, '_> {
+        let pairs = self.places.iter().zip(&next.places).enumerate();
+        pairs.filter(|(_, (was, is))| was != is).map(|(place, (_, is))| (place, is))
     }
 }
 
@@ -101,6 +124,26 @@ mod tests {
         let paris = forward.places.iter().filter(|place| place.port() == 80).count();
         assert_eq!((forward.places.len(), paris.abs_diff(766) < 3), (PLACES, true), "{paris}");
         assert_eq!(refusal(&listener), None);
+    }
+
+    #[test]
+    fn a_lost_backend_moves_its_own_places_and_hardly_another() {
+        let backend = |number: u16| Backend::new(SocketAddr::from(([10, 1, 0, 1], 8000 + number)), "paris");
+        let all: Vec<Backend> = (0..10).map(backend).collect();
+        let listener = Listener::new("web", Protocol::Tcp, "192.0.2.1:80".parse().unwrap(), all.clone());
+        let forward = |backends: &[Backend]| {
+            let mut pool = Pool::default();
+            pool.configure(Settings::default(), backends.to_vec(), Duration::ZERO);
+            Forward::new(&listener, pool.picture())
+        };
+        let (before, after) = (forward(&all), forward(&all[1..]));
+        let one = Plan { forwards: vec![before.clone()] };
+        assert!(one.has_rules_of(&Plan { forwards: vec![after.clone()] }));
+        assert!(!one.has_rules_of(&Plan { forwards: vec![forward(&[])] }), "without places there is no rule");
+        assert!(!one.has_rules_of(&Plan::default()));
+        let lost = before.places.iter().filter(|place| **place == all[0].address).count();
+        let moved = before.moved(&after).count();
+        assert!(lost > 80 && moved >= lost && moved < lost * 3, "{lost} were lost, {moved} moved");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The plan as nftables: a table per family, replaced whole in one transaction.
+//! The plan as nftables: a table per family, replaced whole in one transaction, or changed where only places move.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -32,20 +32,85 @@ pub(super) async fn replace(plan: &Plan) -> nlink::Result<()> {
         if connection.list_tables_in(family).await?.iter().any(|table| table.name == TABLE) {
             transaction = transaction.del_table(TABLE, family);
         }
-        let of_family = |forward: &&Forward| forward.listener.is_ipv4() == (family == Family::Ip);
-        let forwards: Vec<&Forward> = plan.forwards.iter().filter(of_family).collect();
-        if !forwards.is_empty() {
-            transaction = table(transaction, family, &forwards)?;
+        if plan.forwards.iter().any(|forward| is_of(forward, family)) {
+            transaction = table(transaction, family)?;
         }
     }
-    let places: usize = plan.forwards.iter().map(|forward| forward.places.len()).sum();
+    for (maps, forward) in all(plan) {
+        transaction = maps.add(transaction, forward);
+        for chain in ["prerouting", "output"] {
+            transaction = transaction.add_rule(to_backend(chain, forward, &maps));
+        }
+        if let Some(rule) = from_us(maps.family, forward) {
+            transaction = transaction.add_rule(rule);
+        }
+    }
+    commit(transaction, &connection, plan.forwards.iter().map(|forward| forward.places.len()).sum()).await
+}
+
+/// Makes the places of `told`, which the kernel holds, those of `plan`, which has the same rules; or leaves them as they were.
+pub(super) async fn change(told: &Plan, plan: &Plan) -> nlink::Result<()> {
+    let connection = Connection::<Nftables>::new()?;
+    let (mut transaction, mut places) = (connection.transaction(), 0);
+    for ((maps, was), (_, is)) in all(told).zip(all(plan)) {
+        let moved: Vec<(usize, &SocketAddr)> = was.moved(is).collect();
+        transaction = maps.take(transaction, &moved);
+        transaction = maps.fill(transaction, &moved);
+        places += 2 * moved.len();
+    }
+    if places == 0 {
+        return Ok(());
+    }
+    commit(transaction, &connection, places).await
+}
+
+/// How many connections have come to each place since it became its backend's, in the order of [`in_order`].
+pub(super) async fn counts(plan: &Plan) -> nlink::Result<Vec<Vec<u64>>> {
+    let connection = Connection::<Nftables>::new()?;
+    let mut counts = Vec::new();
+    for (maps, forward) in all(plan) {
+        let mut each = vec![0; forward.places.len()];
+        for element in connection.list_set_elements(TABLE, maps.addresses.name(), maps.family).await? {
+            let place = element.key().try_into().map(u32::from_ne_bytes).map(|place| place as usize);
+            if let Some(count) = place.ok().and_then(|place| each.get_mut(place)) {
+                *count = element.counter().map_or(0, |(packets, _)| packets);
+            }
+        }
+        counts.push(each);
+    }
+    Ok(counts)
+}
+
+async fn commit(
+    transaction: Transaction,
+    connection: &Connection<Nftables>,
+    places: usize,
+) -> nlink::Result<()> {
     let room = ROOM + places * ROOM_OF_A_PLACE;
     rustix::net::sockopt::set_socket_send_buffer_size_force(connection.socket(), room)
         .map_err(std::io::Error::from)?;
-    transaction.commit(&connection).await
+    transaction.commit(connection).await
 }
 
-fn table(mut transaction: Transaction, family: Family, forwards: &[&Forward]) -> nlink::Result<Transaction> {
+fn is_of(forward: &Forward, family: Family) -> bool {
+    forward.listener.is_ipv4() == (family == Family::Ip)
+}
+
+/// The forwards that have places, in the order of [`counts`].
+pub(super) fn in_order(plan: &Plan) -> impl Iterator<Item = &Forward> {
+    all(plan).map(|(_, forward)| forward)
+}
+
+/// All forwards that have places, with their maps: one number each among those of their family.
+fn all(plan: &Plan) -> impl Iterator<Item = (Maps, &Forward)> {
+    [Family::Ip, Family::Ip6].into_iter().flat_map(move |family| {
+        let forwards = plan.forwards.iter().filter(move |forward| is_of(forward, family)).enumerate();
+        let full = forwards.filter(|(_, forward)| !forward.places.is_empty());
+        full.map(move |(number, forward)| (Maps::new(family, number, forward), forward))
+    })
+}
+
+fn table(mut transaction: Transaction, family: Family) -> nlink::Result<Transaction> {
     transaction = transaction.add_table(TABLE, family);
     for (name, hook, priority) in [
         ("prerouting", NatHook::Prerouting, Priority::DstNat.to_i32() + BEFORE),
@@ -55,21 +120,13 @@ fn table(mut transaction: Transaction, family: Family, forwards: &[&Forward]) ->
         let base = BaseChain::nat(hook, Priority::Custom(priority));
         transaction = transaction.add_chain(Chain::new(TABLE, name)?.family(family).base(base));
     }
-    for (number, forward) in forwards.iter().enumerate().filter(|(_, forward)| !forward.places.is_empty()) {
-        let maps = Maps::new(family, number, forward);
-        transaction = maps.add(transaction, forward);
-        for chain in ["prerouting", "output"] {
-            transaction = transaction.add_rule(to_backend(family, chain, forward, &maps));
-        }
-        if let Some(rule) = from_us(family, forward) {
-            transaction = transaction.add_rule(rule);
-        }
-    }
     Ok(transaction)
 }
 
 /// From a place to an address, and from a place to a port.
 struct Maps {
+    family: Family,
+    /// Counts who comes by.
     addresses: Set,
     ports: Set,
 }
@@ -83,21 +140,25 @@ impl Maps {
             set.map(SetDataType::Value(value))
         };
         Self {
-            addresses: map(format!("addresses{number}"), kind),
+            family,
+            addresses: map(format!("addresses{number}"), kind).counter(),
             ports: map(format!("ports{number}"), SetKeyType::InetService),
         }
     }
 
     fn add(&self, transaction: Transaction, forward: &Forward) -> Transaction {
-        let mut transaction = transaction.add_set(self.addresses.clone()).add_set(self.ports.clone());
-        let place =
-            |number: usize| SetElement::new(u32::try_from(number).unwrap_or(0).to_ne_bytes().to_vec());
+        let transaction = transaction.add_set(self.addresses.clone()).add_set(self.ports.clone());
         let all: Vec<(usize, &SocketAddr)> = forward.places.iter().enumerate().collect();
-        for some in all.chunks(ELEMENTS_AT_ONCE) {
+        self.fill(transaction, &all)
+    }
+
+    fn fill(&self, mut transaction: Transaction, places: &[(usize, &SocketAddr)]) -> Transaction {
+        for some in places.chunks(ELEMENTS_AT_ONCE) {
             let to = |value: fn(&SocketAddr) -> Vec<u8>| -> Vec<SetElement> {
-                some.iter()
-                    .map(|(number, backend)| place(*number).value(SetElement::new(value(backend))))
-                    .collect()
+                let elements = some
+                    .iter()
+                    .map(|(number, backend)| place(*number).value(SetElement::new(value(backend))));
+                elements.collect()
             };
             transaction = transaction
                 .add_set_elements(&self.addresses, &to(|backend| bytes(backend.ip())))
@@ -105,6 +166,19 @@ impl Maps {
         }
         transaction
     }
+
+    fn take(&self, mut transaction: Transaction, places: &[(usize, &SocketAddr)]) -> Transaction {
+        for some in places.chunks(ELEMENTS_AT_ONCE) {
+            let keys: Vec<SetElement> = some.iter().map(|(number, _)| place(*number)).collect();
+            transaction =
+                transaction.del_set_elements(&self.addresses, &keys).del_set_elements(&self.ports, &keys);
+        }
+        transaction
+    }
+}
+
+fn place(number: usize) -> SetElement {
+    SetElement::new(u32::try_from(number).unwrap_or(0).to_ne_bytes().to_vec())
 }
 
 fn bytes(ip: IpAddr) -> Vec<u8> {
@@ -126,7 +200,7 @@ fn number_of(protocol: Protocol) -> u8 {
 }
 
 /// Clients of the listener go to the backend at their place.
-fn to_backend(family: Family, chain: &str, forward: &Forward, maps: &Maps) -> Rule {
+fn to_backend(chain: &str, forward: &Forward, maps: &Maps) -> Rule {
     let v4 = forward.listener.is_ipv4();
     let (source, destination, length) = if v4 { (12, 16, 4) } else { (8, 24, 16) };
     let load = |dreg, base, offset, len| Expr::Payload { dreg, base, offset, len };
@@ -156,10 +230,10 @@ fn to_backend(family: Family, chain: &str, forward: &Forward, maps: &Maps) -> Ru
     all.push(LookupExpr::new(maps.addresses.name(), PLACE).dreg(Register::R0).into());
     all.push(LookupExpr::new(maps.ports.name(), PLACE).dreg(Register::R1).into());
     // The port that is given here only says that there is one: it is taken from the register.
-    let mut nat = NatExpr::dnat(family).port(forward.listener.port());
+    let mut nat = NatExpr::dnat(maps.family).port(forward.listener.port());
     nat.addr = NatAddr::Reg;
     all.push(Expr::Nat(nat));
-    Rule::new(TABLE, chain).family(family).expressions(all)
+    Rule::new(TABLE, chain).family(maps.family).expressions(all)
 }
 
 /// Backends answer to us, unless the client's address is kept.

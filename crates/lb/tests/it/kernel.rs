@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use balance::{Backend, Checks, ClusterShare};
 use lb::{Balancer, DataPath, Listener, Protocol, Source, Wanted};
+use nlink::netlink::nftables::Family;
+use nlink::netlink::{Connection, Nftables};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::world::DEADLINE;
@@ -117,6 +119,16 @@ impl Net {
         })
     }
 
+    /// Another one if the balancer's IPv4 table was replaced.
+    fn table_handle(&self) -> Option<u64> {
+        self.inside("lb", || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let tables = runtime
+                .block_on(async { Connection::<Nftables>::new().unwrap().list_tables_in(Family::Ip).await });
+            tables.unwrap().iter().find(|table| table.name == "atoll_lb").map(|table| table.handle)
+        })
+    }
+
     /// A balancer in the middle that does what it is told over the channel, and says when it has.
     pub(crate) fn balancer(&self) -> Running {
         let (orders, inbox) = mpsc::channel::<Wanted>();
@@ -129,7 +141,10 @@ impl Net {
                 let balancer = Balancer::start(DataPath::Kernel, 1).unwrap();
                 loop {
                     match inbox.try_recv() {
-                        Ok(wanted) => done.send(balancer.want(wanted).await).unwrap(),
+                        Ok(wanted) => {
+                            let unbound = balancer.want(wanted).await;
+                            done.send((unbound, balancer.metrics())).unwrap();
+                        }
                         Err(mpsc::TryRecvError::Empty) => tokio::time::sleep(Duration::from_millis(5)).await,
                         Err(mpsc::TryRecvError::Disconnected) => return,
                     }
@@ -150,14 +165,17 @@ impl Drop for Net {
 
 pub(crate) struct Running {
     orders: Option<mpsc::Sender<Wanted>>,
-    dones: mpsc::Receiver<Vec<lb::Unbound>>,
+    dones: mpsc::Receiver<(Vec<lb::Unbound>, String)>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Running {
-    pub(crate) fn want(&self, listeners: Vec<Listener>) {
+    /// Gives back its metrics of after that.
+    pub(crate) fn want(&self, listeners: Vec<Listener>) -> String {
         self.orders.as_ref().unwrap().send(Wanted { listeners }).unwrap();
-        assert_eq!(self.dones.recv_timeout(DEADLINE).unwrap(), []);
+        let (unbound, metrics) = self.dones.recv_timeout(DEADLINE).unwrap();
+        assert_eq!(unbound, []);
+        metrics
     }
 }
 
@@ -192,22 +210,38 @@ fn the_kernel_carries_streams_in_proportion_and_over_a_restart() {
     let balancer = net.balancer();
     let listeners = vec![
         listener(Protocol::Tcp, "10.99.0.1:80", four.clone()),
-        listener(Protocol::Tcp, "[fd00:99::1]:80", six),
+        listener(Protocol::Tcp, "[fd00:99::1]:80", six.clone()),
     ];
     balancer.want(listeners.clone());
-    for vip in ["10.99.0.1:80", "[fd00:99::1]:80"] {
+    let mut seen: BTreeMap<SocketAddr, usize> = BTreeMap::new();
+    for (vip, backends) in [("10.99.0.1:80", &four), ("[fd00:99::1]:80", &six)] {
         let mut answers: BTreeMap<String, usize> = BTreeMap::new();
         for _ in 0..200 {
             *answers.entry(net.connect(vip).unwrap().1).or_default() += 1;
         }
         // 150 expected, with a deviation of 6: five of them.
         assert!(answers["paris"].abs_diff(150) < 31, "{vip}: {answers:?}");
+        seen.extend(backends.iter().map(|backend| (backend.address, answers[&*backend.cluster])));
     }
-    let (mut old, _) = net.connect("10.99.0.1:80").unwrap();
+    let (mut old, name) = net.connect("10.99.0.1:80").unwrap();
+    *seen.get_mut(&four[usize::from(name == "tokyo")].address).unwrap() += 1;
     let only = listener(Protocol::Tcp, "10.99.0.1:80", vec![four[1].clone()]);
-    balancer.want(vec![only.clone()]);
-    assert!(repeats(&mut old), "a change of the rules ends no connection");
-    assert_eq!(net.connect("10.99.0.1:80").unwrap().1, "tokyo");
+    // Of one of them places move: the other is not touched. Then one is taken away: everything is replaced.
+    for (wanted, kept) in [(vec![only.clone(), listeners[1].clone()], true), (vec![only.clone()], false)] {
+        let before = net.table_handle();
+        let metrics = balancer.want(wanted.clone());
+        assert_eq!(net.table_handle() == before, kept, "whether the table is the same");
+        for (address, count) in seen.iter().filter(|(address, _)| address.is_ipv4() || wanted.len() == 2) {
+            let count = format!("backend=\"{address}\"}} {count}\n");
+            let counted =
+                |line: &str| line.starts_with("atoll_lb_connections_total{") && line.contains(&count);
+            assert!(metrics.split_inclusive('\n').any(counted), "{count} is not in {metrics}");
+        }
+        assert!(!metrics.contains("atoll_lb_open_connections{"), "nobody knows: {metrics}");
+        assert!(repeats(&mut old), "a change of the rules ends no connection");
+        assert_eq!(net.connect("10.99.0.1:80").unwrap().1, "tokyo");
+        *seen.get_mut(&four[1].address).unwrap() += 1;
+    }
     drop(balancer);
     assert!(repeats(&mut old), "the end of the process ends no connection");
     assert_eq!(net.connect("10.99.0.1:80").unwrap().1, "tokyo", "the rules stay");
