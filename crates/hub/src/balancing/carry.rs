@@ -2,7 +2,8 @@
 //! also after a restart of its own.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,6 +125,9 @@ impl Carrying {
 /// Whole or not at all.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_extension("new");
-    std::fs::write(&unfinished, text)?;
+    let mut file = File::create(&unfinished)?;
+    file.write_all(text.as_bytes())?;
+    // Before it takes the old one's name: a power cut must not leave an empty file.
+    file.sync_all()?;
     std::fs::rename(unfinished, path)
 }
