@@ -15,7 +15,7 @@ use crate::error::{LbError, hint};
 use crate::kernel::Kernel;
 use crate::kernel::plan;
 use crate::metrics::{Board, Shown};
-use crate::path::{DataPath, kernel_does_it_all, may_use_kernel};
+use crate::path::{DataPath, forwards, kernel_does_it_all, may_use_kernel};
 use crate::userspace::live::{BackendState, Live, Report, Reports, View, lock};
 use crate::userspace::threads::Threads;
 use crate::vips::{self, Vips};
@@ -330,7 +330,9 @@ impl Keeper {
         match self.path {
             DataPath::UserSpace => false,
             DataPath::Kernel => true,
-            DataPath::Auto => self.kernel.is_some() && kernel_does_it_all(listener),
+            DataPath::Auto => {
+                self.kernel.is_some() && kernel_does_it_all(listener) && forwards(listener.address.ip())
+            }
         }
     }
 

@@ -20,6 +20,7 @@ mod keep;
 mod kernel;
 mod limits;
 mod metrics;
+mod near;
 mod path;
 pub mod provider;
 mod proxy_protocol;

@@ -148,6 +148,16 @@ impl Collector for Page {
             ];
             ConstGauge::new(1_i64).encode(standing.encode_family(&labels)?)?;
         }
+        let help = "1 for who carries a listener's connections";
+        let mut carrier = encoder.encode_descriptor("carrier", help, None, MetricType::Gauge)?;
+        for shown in &self.all {
+            let labels = [
+                ("listener", &*shown.listener.name),
+                ("protocol", shown.listener.protocol.name()),
+                ("carrier", if shown.by_kernel { "kernel" } else { "user-space" }),
+            ];
+            ConstGauge::new(1_i64).encode(carrier.encode_family(&labels)?)?;
+        }
         for (name, help, count) in LISTENER_COUNTERS {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             for shown in &self.all {

@@ -1,5 +1,7 @@
 //! Who carries connections: the kernel or this process.
 
+use std::net::IpAddr;
+
 use balance::Algorithm;
 
 use crate::kernel::plan;
@@ -8,7 +10,7 @@ use crate::wanted::{Limits, Listener};
 /// Who should carry connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataPath {
-    /// The kernel, for every listener that it can do everything for and if we may; else this process.
+    /// The kernel, for every listener that it can do everything for, if we may and it forwards packets; else this process.
     Auto,
     /// This process: no privilege, any feature.
     UserSpace,
@@ -20,6 +22,15 @@ pub enum DataPath {
 pub(crate) fn may_use_kernel() -> bool {
     rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::NET_ADMIN))
+}
+
+/// Whether the kernel forwards packets of this family at all. It is its owner who says so.
+pub(crate) fn forwards(ip: IpAddr) -> bool {
+    let setting = match ip {
+        IpAddr::V4(_) => "/proc/sys/net/ipv4/ip_forward",
+        IpAddr::V6(_) => "/proc/sys/net/ipv6/conf/all/forwarding",
+    };
+    std::fs::read_to_string(setting).is_ok_and(|text| text.trim() != "0")
 }
 
 /// Whether the kernel can do all that is wanted of this listener.

@@ -89,6 +89,9 @@ struct LoadBalancers {
     /// The interface that addresses are put on where this process carries connections [default: they are there already].
     #[arg(long, value_name = "NAME", requires = "lb")]
     lb_interface: Option<String>,
+    /// Clusters that this process prefers where it carries connections, the nearest first; for services without tiers.
+    #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "lb")]
+    lb_near: Vec<String>,
 }
 
 impl LoadBalancers {
@@ -192,6 +195,7 @@ impl Hub {
             namespace: options.namespace.clone(),
             interface: self.lb.lb_interface.as_deref().map(Into::into),
             state: None,
+            near: self.lb.lb_near,
         };
         let (client, lb) = (api.watches.clone(), self.lb.lb);
         let carried = async {

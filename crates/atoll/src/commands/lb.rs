@@ -19,6 +19,7 @@ use crate::signals;
 #[command(after_help = "Examples:
   atoll lb --hub hub.kubeconfig --interface eth0 --state /var/lib/atoll/lb.json
                                                   what the hub says, on this machine; also while the hub is gone
+  atoll lb --hub hub.kubeconfig --near paris,tokyo pods of paris, then of tokyo, then of the others
   atoll lb --config lb.yaml                       what a file says
   atoll lb --config lb.yaml --check               say whether the file can be used, and do nothing
   kill -HUP <pid>                                  look at the file now; changes are noticed within a second anyway
@@ -61,9 +62,13 @@ pub(crate) struct Lb {
     /// Where to note what the hub said last, so that a restart can do without it; of the same form as --config.
     #[arg(long, value_name = "FILE", requires = "hub")]
     state: Option<PathBuf>,
+    /// Clusters that this balancer prefers, the nearest first, with commas in between; the others take over when none of these has
+    /// anybody healthy. For services that have no tiers of their own.
+    #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "hub")]
+    near: Vec<String>,
     /// Who carries connections. The kernel needs the capability `NET_ADMIN`, keeps connections and rules when this process ends, and
     /// knows neither the PROXY protocol, nor least connections, nor limits.
-    #[arg(long, value_enum, default_value_t = Path::UserSpace)]
+    #[arg(long, value_enum, default_value_t = Path::Auto)]
     data_path: Path,
     /// How many threads carry connections [default: one per processor].
     #[arg(long, value_name = "NUMBER")]
@@ -79,7 +84,8 @@ pub(crate) struct Lb {
 /// Who carries connections.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Path {
-    /// The kernel, for listeners that it can do everything for and if this process may tell it what to do; else this process.
+    /// The kernel, for listeners that it can do everything for, if this process may tell it what to do and packets are forwarded
+    /// (`net.ipv4.ip_forward`); else this process.
     Auto,
     /// This process.
     UserSpace,
@@ -160,6 +166,7 @@ impl Lb {
                     namespace: self.namespace.clone(),
                     interface: self.interface.as_deref().map(Into::into),
                     state: self.state.clone(),
+                    near: self.near.clone(),
                 };
                 carry(client, balancer, &carrying).await;
             }

@@ -29,6 +29,8 @@ pub struct Carrying {
     pub interface: Option<Arc<str>>,
     /// Where it notes what it was told last; a file of the form that `atoll lb --config` takes.
     pub state: Option<PathBuf>,
+    /// The clusters that it prefers, the nearest first.
+    pub near: Vec<String>,
 }
 
 /// Makes `balancer` what the hub publishes, from now on, until it is dropped.
@@ -90,11 +92,13 @@ impl Carrying {
             tracing::error!(file = %path.display(), %error, "cannot note what to carry: a restart without the hub would forget it");
         }
         let listeners = wanted.listeners.len();
-        balancer.want(self.on_interface(wanted)).await;
+        balancer.want(self.here(wanted)).await;
         tracing::info!(listeners, "carries what the hub published");
     }
 
-    fn on_interface(&self, mut wanted: Wanted) -> Wanted {
+    /// What is particular to this balancer.
+    fn here(&self, mut wanted: Wanted) -> Wanted {
+        wanted.prefer(&self.near);
         for listener in &mut wanted.listeners {
             listener.interface.clone_from(&self.interface);
         }
@@ -113,7 +117,7 @@ impl Carrying {
             }
         };
         match config::parse(&text) {
-            Ok(wanted) => Some(self.on_interface(wanted)),
+            Ok(wanted) => Some(self.here(wanted)),
             Err(error) => {
                 tracing::error!(file = %path.display(), %error, "what it was told last can't be used");
                 None

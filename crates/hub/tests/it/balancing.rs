@@ -273,6 +273,7 @@ async fn a_balancer_carries_what_the_hub_published_also_when_the_hub_is_gone() -
         namespace: "atoll-system".to_owned(),
         interface: None,
         state: Some(folder.path().join("lb.json")),
+        near: Vec::new(),
     };
     let run = |client: kube::Client| {
         let carrying = carrying.clone();

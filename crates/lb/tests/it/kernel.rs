@@ -131,6 +131,10 @@ impl Net {
 
     /// A balancer in the middle that does what it is told over the channel, and says when it has.
     pub(crate) fn balancer(&self) -> Running {
+        self.balancer_by(DataPath::Kernel)
+    }
+
+    fn balancer_by(&self, path: DataPath) -> Running {
         let (orders, inbox) = mpsc::channel::<Wanted>();
         let (done, dones) = mpsc::channel();
         let namespace = File::open(format!("/run/netns/{}", self.names[1])).unwrap();
@@ -138,7 +142,7 @@ impl Net {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
-                let balancer = Balancer::start(DataPath::Kernel, 1).unwrap();
+                let balancer = Balancer::start(path, 1).unwrap();
                 loop {
                     match inbox.try_recv() {
                         Ok(wanted) => {
@@ -388,5 +392,18 @@ fn forty_listeners_are_carried_at_once() {
         .want(ports.clone().map(|port| listener(Protocol::Tcp, &address(port), backends.clone())).collect());
     for port in ports {
         net.connect(&address(port)).unwrap_or_else(|error| panic!("port {port}: {error}"));
+    }
+}
+
+#[test]
+fn the_kernel_is_chosen_where_it_forwards() {
+    let Some(net) = Net::new("auto") else { return };
+    let backends = vec![net.tcp_server("paris", "10.72.0.2:8001")];
+    let balancer = net.balancer_by(DataPath::Auto);
+    for (forwarding, carrier) in [("1", "kernel"), ("0", "user-space"), ("1", "kernel")] {
+        net.inside("lb", move || std::fs::write("/proc/sys/net/ipv4/ip_forward", forwarding).unwrap());
+        let metrics = balancer.want(vec![listener(Protocol::Tcp, "10.71.0.1:80", backends.clone())]);
+        assert!(metrics.contains(&format!("carrier=\"{carrier}\"}} 1")), "{forwarding}: {metrics}");
+        assert_eq!(net.connect("10.71.0.1:80").unwrap().1, "paris", "by {carrier}");
     }
 }
