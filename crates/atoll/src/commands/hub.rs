@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use atoll_engine::facts::{Liveness, Settings};
 use atoll_hub::Options;
-use atoll_hub::balancing::{Balancing, Carrying};
+use atoll_hub::balancing::{Balancing, Carrying, carry};
 use atoll_hub::connect::Api;
 use atoll_hub::networks::Ranges;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
@@ -113,13 +113,11 @@ impl LoadBalancers {
     }
 }
 
-/// Carries what the built-in provider publishes in the hub's API, until it is dropped.
-pub(crate) async fn carry(client: kube::Client, carrying: Carrying) -> anyhow::Result<()> {
+/// A balancer in this process, for what the built-in provider publishes in the hub's API.
+pub(crate) fn balancer() -> anyhow::Result<Balancer> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     allow_many_files();
-    let balancer = Balancer::start(DataPath::UserSpace, threads).map_err(|error| Failure::lb(&error))?;
-    atoll_hub::balancing::carry(client, &balancer, &carrying).await;
-    Ok(())
+    Ok(Balancer::start(DataPath::UserSpace, threads).map_err(|error| Failure::lb(&error))?)
 }
 
 /// What can be done with a hub's data instead of running it.
@@ -197,19 +195,28 @@ impl Hub {
             state: None,
             near: self.lb.lb_near,
         };
-        let (client, lb) = (api.watches.clone(), self.lb.lb);
+        let balancer = self.lb.lb.then(balancer).transpose()?;
+        let client = api.watches.clone();
         let carried = async {
-            if lb {
-                carry(client, carrying).await?;
+            if let Some(balancer) = &balancer {
+                carry(client, balancer, &carrying).await;
             }
-            std::future::pending::<anyhow::Result<()>>().await
+            std::future::pending::<()>().await;
         };
         let mut hub = Box::pin(atoll_hub::run(api, options, shutdown));
         let ended = tokio::select! {
             ended = &mut hub => ended,
-            failed = carried => return failed,
+            () = carried => Ok(()),
         };
         drop(own);
+        if let Some(balancer) = &balancer {
+            tracing::info!("open connections may finish; ask again to end them");
+            let again = signals::asked_to_end()?;
+            tokio::select! {
+                () = balancer.finish() => {}
+                () = again => {}
+            }
+        }
         Ok(ended?)
     }
 }

@@ -172,7 +172,8 @@ impl Up {
             ..atoll_hub::Options::new(IDENTITY)
         };
         let carrying = Carrying { namespace: options.namespace.clone(), ..Carrying::default() };
-        let balancer = super::hub::carry(clusters.hub_client(), carrying);
+        let balancer = super::hub::balancer()?;
+        let carried = atoll_hub::balancing::carry(clusters.hub_client(), &balancer, &carrying);
         let mut hub = Box::pin(atoll_hub::run(Api::within(clusters.hub_client()), options, goodbye));
         let listener =
             control::listen(dir).with_context(|| format!("cannot listen in {}", dir.0.display()))?;
@@ -188,8 +189,7 @@ impl Up {
         };
         tokio::select! {
             ended = work => ended,
-            ended = balancer => {
-                ended?;
+            () = carried => {
                 anyhow::bail!("the load balancer has ended by itself; {} says why", dir.path("log").display())
             }
             ended = &mut hub => {

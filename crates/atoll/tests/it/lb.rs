@@ -38,6 +38,10 @@ impl Lb {
     fn start(config: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
         command.args(["lb", "--threads", "2", "--log-format", "json", "--config"]).arg(config);
+        Self::run(command)
+    }
+
+    fn run(mut command: Command) -> Self {
         let mut process = command.env_clear().stderr(Stdio::piped()).spawn().unwrap();
         let (send, lines) = channel();
         let logs = BufReader::new(process.stderr.take().unwrap());
@@ -142,4 +146,37 @@ fn a_wrong_file_is_refused_at_the_start_with_everything_that_is_wrong() {
     std::fs::write(&config, "listeners: [{name: a, address: '127.0.0.1:80'}]").unwrap();
     let (code, said, _) = atoll(&["lb", "--config", path, "--check"]);
     assert_eq!((code, said), (Some(0), format!("{path}: 1 listeners\n")));
+}
+
+/// A hub that carries connections itself lets them finish as well.
+#[test]
+fn connections_by_a_hub_may_finish_when_it_is_asked_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("hub");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
+    command.args(["hub", "--api-address", "127.0.0.1:0", "--metrics-address", "none", "--identity", "hub-0"]);
+    command.args(["--lb", "--log-format", "json", "--data-dir"]).arg(&data);
+    let mut hub = Lb::run(command);
+    let backend = server("paris");
+    let manifest = folder.path().join("published.json");
+    let told = serde_json::json!({"listeners": [
+        {"name": "web", "address": "127.77.0.1:0", "backends": [{"address": backend}]}]});
+    let object = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "lb.shop.web", "namespace": "atoll-system",
+            "labels": {"atoll.dev/balancer": "builtin"}},
+        "data": {"lb.json": told.to_string()}});
+    std::fs::write(&manifest, object.to_string()).unwrap();
+    hub.says("leading");
+    let mut apply = Command::new(env!("CARGO_BIN_EXE_atoll"));
+    apply.arg("apply").arg("-f").arg(&manifest).arg("--kubeconfig").arg(data.join("kubeconfig"));
+    let applied = apply.env_clear().output().unwrap();
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    let address: SocketAddr = hub.says("listening")["address"].as_str().unwrap().parse().unwrap();
+    let (mut old, name) = connect(address);
+    assert_eq!(name, "paris");
+    hub.signal("-TERM");
+    hub.says("closing");
+    assert!(repeats(&mut old), "a connection may finish when the hub is asked to end");
+    drop(old);
+    assert!(hub.process.wait().unwrap().success());
 }
