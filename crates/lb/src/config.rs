@@ -101,10 +101,13 @@ pub enum Wrong {
 /// Reads and checks the file.
 pub fn parse(text: &str) -> Result<Wanted, ConfigError> {
     let file: File = serde_saphyr::from_str(text).map_err(|error| ConfigError::Form(error.to_string()))?;
+    let Some(entries) = file.listeners else {
+        return Err(ConfigError::Form("`listeners` is missing; `listeners: []` is for none".to_owned()));
+    };
     let mut wrong = Vec::new();
     let mut seen: BTreeMap<_, Arc<str>> = BTreeMap::new();
     let mut listeners = Vec::new();
-    for entry in file.listeners {
+    for entry in entries {
         let listener = listener(entry, &mut wrong);
         if let Some(one) = seen.insert(listener.key(), Arc::clone(&listener.name)) {
             wrong.push(Wrong::Clash {
@@ -227,6 +230,14 @@ mod tests {
             Err(ConfigError::Wrong(wrong)) => wrong.iter().map(ToString::to_string).collect(),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn what_was_cut_off_is_not_a_file_without_listeners() {
+        for text in ["", "# soon", "listeners:", "{}", "listeners: null"] {
+            assert!(matches!(parse(text), Err(ConfigError::Form(_))), "{text:?}: {:?}", parse(text));
+        }
+        assert_eq!(parse("listeners: []"), Ok(Wanted::default()));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::wanted::Wanted;
 
 /// How often it is looked whether the file has changed. Its content is compared: a mounted `ConfigMap` is swapped by a link.
 const LOOK: Duration = Duration::from_secs(1);
+/// A file that is not the same after this is being written.
+const SETTLED: Duration = Duration::from_millis(100);
 
 /// Why a file can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +53,7 @@ fn parse(path: &Path, text: &str) -> Result<Wanted, FileError> {
 pub async fn follow(path: &Path, balancer: &Balancer, mut at_once: mpsc::Receiver<()>) {
     let mut before = None;
     loop {
-        let now = text(path).map_err(|error| chain(&error));
+        let now = settled(path).await;
         if before.as_ref() != Some(&now) {
             let wanted = now.clone().and_then(|text| parse(path, &text).map_err(|error| chain(&error)));
             match wanted {
@@ -72,6 +74,20 @@ pub async fn follow(path: &Path, balancer: &Balancer, mut at_once: mpsc::Receive
         if let Ok(None) = timeout(LOOK, at_once.recv()).await {
             tokio::time::sleep(LOOK).await;
         }
+    }
+}
+
+/// The text, once nobody writes it: half of a file can be a good file.
+async fn settled(path: &Path) -> Result<String, String> {
+    let look = || text(path).map_err(|error| chain(&error));
+    let mut now = look();
+    loop {
+        tokio::time::sleep(SETTLED).await;
+        let then = look();
+        if then == now {
+            return now;
+        }
+        now = then;
     }
 }
 

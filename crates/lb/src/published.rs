@@ -1,7 +1,7 @@
 //! What the built-in balancer should do for one service, as text: the form of the file that a balancer is run from. The hub publishes it,
 //! balancers read it, and it is what they go on with while the hub is gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::{Map, Value, json};
@@ -126,29 +126,58 @@ pub fn read(text: &str) -> Vec<Value> {
     value["listeners"].as_array().cloned().unwrap_or_default()
 }
 
-/// What a balancer does that was given all these texts, as data and as one text. What is wrong with a text is said, and leaves out that
-/// text only.
-pub fn together<'a>(
-    texts: impl Iterator<Item = (&'a str, &'a str)>,
-) -> (Wanted, String, Vec<(String, ConfigError)>) {
-    let (mut wanted, mut listeners, mut wrong): (Wanted, Vec<Value>, _) =
-        (Wanted::default(), Vec::new(), Vec::new());
-    for (name, text) in texts {
-        match config::parse(text) {
-            Ok(more) => {
-                for (listener, value) in more.listeners.into_iter().zip(read(text)) {
-                    // The first of two that want the same place has it: the hub gives a place to one only.
-                    if wanted.listeners.iter().all(|one| one.key() != listener.key()) {
-                        wanted.listeners.push(listener);
-                        listeners.push(value);
-                    }
-                }
-            }
-            Err(error) => wrong.push((name.to_owned(), error)),
+/// The name that a service's text is published under.
+pub fn name(namespace: &str, name: &str) -> String {
+    // No name of a namespace or a service has a dot.
+    format!("lb.{namespace}.{name}")
+}
+
+/// One text for all services, as [`together`] makes it, taken apart again by their names.
+pub fn apart(whole: &str) -> BTreeMap<String, String> {
+    let mut each: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for listener in read(whole) {
+        let service = listener["name"].as_str().and_then(|text| text.rsplit_once(':')?.0.split_once('/'));
+        if let Some((namespace, service)) = service {
+            each.entry(name(namespace, service)).or_default().push(listener);
         }
     }
-    let whole = json!({ "listeners": listeners }).to_string();
-    (wanted, whole, wrong)
+    each.into_iter().map(|(name, listeners)| (name, text(&listeners))).collect()
+}
+
+/// What can be used of these texts by their names: where one can't, what could before stays. And what is wrong with which.
+pub fn usable(
+    texts: &BTreeMap<String, String>,
+    before: &BTreeMap<String, String>,
+) -> (BTreeMap<String, String>, Vec<(String, ConfigError)>) {
+    let (mut usable, mut wrong) = (BTreeMap::new(), Vec::new());
+    for (name, text) in texts {
+        let text = match config::parse(text) {
+            Ok(_) => Some(text),
+            Err(error) => {
+                wrong.push((name.clone(), error));
+                before.get(name)
+            }
+        };
+        usable.extend(text.map(|text| (name.clone(), text.clone())));
+    }
+    (usable, wrong)
+}
+
+/// What a balancer does that was given all these texts, as data and as one text. One that can't be used is left out; [`usable`] says why.
+pub fn together(texts: &BTreeMap<String, String>) -> (Wanted, String) {
+    let (mut wanted, mut listeners): (Wanted, Vec<Value>) = (Wanted::default(), Vec::new());
+    for text in texts.values() {
+        let Ok(more) = config::parse(text) else { continue };
+        for (listener, value) in more.listeners.into_iter().zip(read(text)) {
+            // The first of two that want the same place has it: the hub gives a place to one only.
+            if wanted.listeners.iter().all(|one| one.key() != listener.key()) {
+                wanted.listeners.push(listener);
+                listeners.push(value);
+            }
+        }
+    }
+    let whole = text(&listeners);
+    (wanted, whole)
 }
 
 #[cfg(test)]
@@ -224,12 +253,35 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_cannot_be_used_leaves_what_could_before() {
+        let good = text(&listeners(&key(), &spec(), Choices::default(), &vips()));
+        let (_, whole) = together(&BTreeMap::from([("lb.shop.web".to_owned(), good.clone())]));
+        let before = apart(&whole);
+        assert_eq!(before.keys().collect::<Vec<_>>(), ["lb.shop.web"]);
+        let newer = good.replace("\"listeners\"", "\"hints\":1,\"listeners\"");
+        for (bad, of) in [(&*newer, "lb.shop.web"), ("", "lb.shop.web"), ("{", "lb.shop.new")] {
+            let texts = BTreeMap::from([(of.to_owned(), bad.to_owned())]);
+            let (now, wrong) = usable(&texts, &before);
+            assert_eq!(wrong.len(), 1, "{bad}");
+            let want = before.get(of).map(|text| config::parse(text).unwrap());
+            assert_eq!(now.get(of).map(|text| config::parse(text).unwrap()), want);
+        }
+        assert_eq!(usable(&BTreeMap::new(), &before), (BTreeMap::new(), Vec::new()), "gone is gone");
+    }
+
+    #[test]
     fn one_bad_text_leaves_out_itself_only_and_the_whole_is_a_file() {
         let good = text(&listeners(&key(), &spec(), Choices::default(), &vips()));
-        let (wanted, whole, wrong) =
-            together([("bad", "listeners: [{}]"), ("good", &*good), ("again", &*good)].into_iter());
-        assert_eq!((wanted.listeners.len(), wrong.len()), (4, 1));
-        assert_eq!(wrong[0].0, "bad");
-        assert_eq!(config::parse(&whole), config::parse(&good));
+        let bad = "listeners: [{}]".to_owned();
+        let texts = BTreeMap::from([
+            ("bad".to_owned(), bad),
+            ("good".into(), good.clone()),
+            ("twin".into(), good.clone()),
+        ]);
+        let (usable, wrong) = usable(&texts, &BTreeMap::new());
+        assert_eq!((usable.len(), &*wrong[0].0, wrong.len()), (2, "bad", 1));
+        let (wanted, whole) = together(&usable);
+        assert_eq!((wanted.listeners.len(), config::parse(&whole)), (4, config::parse(&good)));
+        assert_eq!(together(&texts), (wanted, whole));
     }
 }

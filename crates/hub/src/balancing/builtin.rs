@@ -43,8 +43,7 @@ pub(super) fn ours() -> String {
 }
 
 fn name(key: &Key) -> String {
-    // No name of a namespace or a service has a dot.
-    format!("lb.{}.{}", key.namespace, key.name)
+    published::name(&key.namespace, &key.name)
 }
 
 fn passing(error: &kube::Error) -> ProviderError {
@@ -141,7 +140,13 @@ fn given(map: &ConfigMap) -> Vec<IpAddr> {
 
 /// What can't be read is said by [`super::remarks`].
 fn addresses_of(text: &str) -> Vec<IpAddr> {
-    text.split(',').filter_map(|one| one.trim().parse().ok()).collect()
+    let mut addresses = Vec::new();
+    for address in text.split(',').filter_map(|one| one.trim().parse().ok()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses
 }
 
 fn listeners(map: &ConfigMap) -> Vec<Value> {

@@ -35,10 +35,13 @@ pub struct Carrying {
 
 /// Makes `balancer` what the hub publishes, from now on, until it is dropped.
 pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
-    if let Some(former) = carrying.former() {
+    // What could be used last, by the name of its ConfigMap.
+    let mut usable = BTreeMap::new();
+    if let Some((former, text)) = carrying.former() {
         let listeners = former.listeners.len();
         balancer.adopt(&former).await;
         balancer.want(former).await;
+        usable = published::apart(&text);
         tracing::info!(listeners, "goes on with what it was told last, until the hub answers");
     }
     let maps = Api::<ConfigMap>::namespaced(client, &carrying.namespace);
@@ -66,7 +69,13 @@ pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
             }
         }
         if told.as_ref() != Some(&known) {
-            carrying.obey(balancer, &known).await;
+            let wrong;
+            (usable, wrong) = published::usable(&known, &usable);
+            for (name, error) in &wrong {
+                tracing::error!(name, %error, "what the hub published for a service can't be carried out; it stays as it was");
+            }
+            balancer.refused(wrong.first().map(|(name, error)| format!("{name}: {error}")));
+            carrying.obey(balancer, &usable).await;
             told = Some(known.clone());
         }
     }
@@ -78,13 +87,7 @@ fn text(map: &ConfigMap) -> String {
 
 impl Carrying {
     async fn obey(&self, balancer: &Balancer, texts: &BTreeMap<String, String>) {
-        let texts = texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-        let (wanted, whole, wrong) = published::together(texts);
-        for (name, error) in &wrong {
-            tracing::error!(name, %error, "what the hub published for a service can't be carried out");
-        }
-        let first = wrong.first().map(|(name, error)| format!("{name}: {error}"));
-        balancer.refused(first);
+        let (wanted, whole) = published::together(texts);
         // Before it is done: what was put on an interface must be known as ours to whoever comes after us.
         if let Some(path) = &self.state
             && let Err(error) = write(path, &whole)
@@ -105,8 +108,8 @@ impl Carrying {
         wanted
     }
 
-    /// What it was told last.
-    fn former(&self) -> Option<Wanted> {
+    /// What it was told last, as data and as text.
+    fn former(&self) -> Option<(Wanted, String)> {
         let path = self.state.as_deref()?;
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -117,7 +120,7 @@ impl Carrying {
             }
         };
         match config::parse(&text) {
-            Ok(wanted) => Some(self.here(wanted)),
+            Ok(wanted) => Some((self.here(wanted), text)),
             Err(error) => {
                 tracing::error!(file = %path.display(), %error, "what it was told last can't be used");
                 None

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct File {
-    #[serde(default)]
-    pub(super) listeners: Vec<ListenerEntry>,
+    /// None is a mistake: a file that was cut off must not look like one without listeners.
+    pub(super) listeners: Option<Vec<ListenerEntry>>,
 }
 
 #[derive(Deserialize)]
@@ -114,6 +114,9 @@ pub(super) struct BackendEntry {
     pub(super) draining: bool,
 }
 
+/// Nobody means more; times can be added to it.
+const LONGEST: Duration = Duration::from_hours(10_000);
+
 fn yes() -> bool {
     true
 }
@@ -125,7 +128,9 @@ fn one() -> u32 {
 fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     span(&text).map(Some).ok_or_else(|| {
-        serde::de::Error::custom(format!("`{text}` is no span of time such as 500ms, 10s, 2m or 3h"))
+        serde::de::Error::custom(format!(
+            "`{text}` is no span of time such as 500ms, 10s, 2m or 3h (up to 10000h)"
+        ))
     })
 }
 
@@ -133,13 +138,14 @@ fn span(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().ok()?;
-    match unit {
+    let span = match unit {
         "ms" => Some(Duration::from_millis(number)),
         "s" => Some(Duration::from_secs(number)),
         "m" => number.checked_mul(60).map(Duration::from_secs),
         "h" => number.checked_mul(3600).map(Duration::from_secs),
         _ => None,
-    }
+    };
+    span.filter(|span| *span <= LONGEST)
 }
 
 #[cfg(test)]
@@ -155,6 +161,8 @@ mod tests {
             ("10", None),
             ("s", None),
             ("-1s", None),
+            ("10001h", None),
+            ("18446744073709551615s", None),
             ("", None),
         ] {
             assert_eq!(span(text), want, "{text}");
