@@ -63,6 +63,11 @@ impl Health {
         due
     }
 
+    /// A check has ended that says nothing.
+    pub(crate) fn put_off(&mut self, checks: Checks, now: Time) {
+        self.next = Some(now + checks.interval);
+    }
+
     /// A check has ended. True if that changed the verdict.
     pub(crate) fn observe(&mut self, good: bool, checks: Checks, now: Time) -> bool {
         self.next = Some(now + checks.interval);
@@ -121,5 +126,8 @@ mod tests {
         assert!(health.begin(at(100)) && !health.begin(at(5000)));
         health.observe(true, checks, at(5000));
         assert_eq!(health.next(), Some(at(5500)));
+        assert!(health.begin(at(5500)));
+        health.put_off(checks, at(5600));
+        assert_eq!((health.next(), health.verdict), (Some(at(6100)), Healthy));
     }
 }

@@ -121,6 +121,13 @@ impl Pool {
         member.health.observe(good, checks, now) && self.redraw()
     }
 
+    /// A check has ended that says nothing about the backend: there is another in due time.
+    pub fn unchecked(&mut self, address: SocketAddr, now: Time) {
+        if let (Some(checks), Some(member)) = (self.settings.checks, self.members.get_mut(&address)) {
+            member.health.put_off(checks, now);
+        }
+    }
+
     /// A connection came about.
     pub fn passed(&mut self, address: SocketAddr) {
         if let Some(member) = self.members.get_mut(&address) {

@@ -6,14 +6,17 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Whether somebody takes a connection there.
-pub(crate) async fn answers(address: SocketAddr, within: Duration) -> bool {
+use crate::limits::ours;
+
+/// Whether somebody takes a connection there; none if it is not for the backend that nobody knows.
+pub(crate) async fn answers(address: SocketAddr, within: Duration) -> Option<bool> {
     match timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
             // A reset spares both sides the memory of a connection that carried nothing.
             let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
-            true
+            Some(true)
         }
-        Ok(Err(_)) | Err(_) => false,
+        Ok(Err(error)) if ours(&error) => None,
+        Ok(Err(_)) | Err(_) => Some(false),
     }
 }

@@ -12,8 +12,7 @@ use tokio::time::sleep;
 
 use crate::check;
 use crate::error::{LbError, hint};
-use crate::kernel::Kernel;
-use crate::kernel::plan;
+use crate::kernel::{self, Kernel, plan};
 use crate::metrics::{Board, Shown};
 use crate::path::{DataPath, forwards, kernel_does_it_all, may_use_kernel};
 use crate::userspace::live::{BackendState, Live, Report, Reports, View, lock};
@@ -25,6 +24,10 @@ use crate::wanted::{Listener, Protocol, Wanted};
 const REMEMBERED: usize = 100_000;
 /// How often it is looked whether those that leave have finished.
 const LOOK: Duration = Duration::from_millis(100);
+/// For so long a listener that closes takes whoever waits at its door.
+const DOOR: Duration = Duration::from_millis(500);
+/// How often it is looked whether addresses are still on their interfaces.
+const HOLD: Duration = Duration::from_secs(5);
 /// How often the kernel's counters are read.
 const COUNT: Duration = Duration::from_secs(10);
 /// How often an address that can't be listened on is tried again.
@@ -149,6 +152,8 @@ struct Kept {
     lost: Vec<SocketAddr>,
     by_kernel: bool,
     bound: Result<SocketAddr, Unbound>,
+    /// Until when somebody may come in who was at the door when it was closed.
+    door: Duration,
 }
 
 impl Keeper {
@@ -160,6 +165,7 @@ impl Keeper {
         let (checks, mut checked) = mpsc::unbounded_channel();
         let mut retry = Instant::now() + RETRY;
         let mut count = Instant::now() + COUNT;
+        let mut hold = Instant::now() + HOLD;
         loop {
             let wait = self.wait();
             tokio::select! {
@@ -171,6 +177,13 @@ impl Keeper {
                 Some((number, address, good)) = checked.recv() => self.checked(number, address, good),
                 () = sleep(wait) => {}
             }
+            // All that has come meanwhile is one turn.
+            while let Ok((number, address, report)) = reported.try_recv() {
+                self.hear(number, address, report);
+            }
+            while let Ok((number, address, good)) = checked.try_recv() {
+                self.checked(number, address, good);
+            }
             if Instant::now() >= retry {
                 retry = Instant::now() + RETRY;
                 self.bind_again();
@@ -181,6 +194,14 @@ impl Keeper {
             if Instant::now() >= count {
                 count = Instant::now() + COUNT;
                 self.count().await;
+            }
+            if Instant::now() >= hold {
+                hold = Instant::now() + HOLD;
+                self.vips.hold().await;
+            }
+            // Before it is known what is wanted, nobody knows what is not.
+            if self.begun {
+                self.vips.release(&addresses(&self.closing)).await;
             }
         }
     }
@@ -233,9 +254,13 @@ impl Keeper {
         if news {
             self.show();
         }
-        // After the rules, or they would come back to where they were.
-        for (protocol, listener, backend) in cut {
-            Kernel::cut(protocol, listener, backend).await;
+        // After the rules, or they would come back to where they were. There may be very many: nobody waits.
+        if !cut.is_empty() {
+            tokio::spawn(async move {
+                for (protocol, listener, backend) in cut {
+                    Kernel::cut(protocol, listener, backend).await;
+                }
+            });
         }
     }
 
@@ -261,11 +286,10 @@ impl Keeper {
     async fn obey(&mut self, order: Order) {
         match order {
             Order::Want(wanted, answer) => {
-                let named = vips::named(&wanted);
-                self.vips.hold(&wanted).await;
+                self.vips.want(vips::named(&wanted));
+                self.vips.hold().await;
                 self.want(wanted);
                 self.tell_kernel(Vec::new()).await;
-                self.vips.release(&named).await;
                 let unbound = self.listeners.values().filter_map(|kept| kept.bound.as_ref().err().cloned());
                 // Whoever asked may have gone.
                 let _ = answer.send(unbound.collect());
@@ -293,6 +317,9 @@ impl Keeper {
     }
 
     fn want(&mut self, wanted: Wanted) {
+        if !self.begun && self.path == DataPath::UserSpace {
+            tokio::spawn(kernel::warn_of_leftovers());
+        }
         self.begun = true;
         let now = self.now();
         let mut before = std::mem::take(&mut self.listeners);
@@ -303,6 +330,7 @@ impl Keeper {
             let same = before.get(&key).is_some_and(|kept| kept.by_kernel == by_kernel);
             let known = if same { before.remove(&key) } else { None };
             let kept = match known {
+                Some(kept) if *kept.listener == listener => kept,
                 Some(mut kept) => {
                     kept.configure(listener, now);
                     kept
@@ -320,7 +348,11 @@ impl Keeper {
             if !kept.by_kernel {
                 self.threads.close(kept.live.number);
             }
-            kept.configure(Listener { backends: Vec::new(), ..Listener::clone(&kept.listener) }, now);
+            // Threads keep their view: whoever waits at the door is let in.
+            let settings = kept.listener.settings.clone();
+            kept.pool.configure(settings, Vec::new(), now);
+            kept.stand();
+            kept.door = now + DOOR;
             tracing::info!(listener = %kept.listener.name, address = %kept.listener.address, "closing");
             self.closing.push(kept);
         }
@@ -355,6 +387,7 @@ impl Keeper {
             lost: Vec::new(),
             by_kernel,
             bound: Ok(listener.address),
+            door: Duration::ZERO,
         };
         kept.configure(Listener::clone(&listener), now);
         if !by_kernel {
@@ -401,9 +434,14 @@ impl Keeper {
         }
     }
 
-    fn checked(&mut self, number: u64, address: SocketAddr, good: bool) {
+    /// A check has ended; none if it says nothing about the backend.
+    fn checked(&mut self, number: u64, address: SocketAddr, good: Option<bool>) {
         let now = self.now();
         let Some(kept) = self.of_number(number) else { return };
+        let Some(good) = good else {
+            kept.pool.unchecked(address, now);
+            return;
+        };
         let before = kept.states.get(&address).map(|state| state.standing());
         if kept.pool.checked(address, good, now) {
             kept.publish();
@@ -412,15 +450,12 @@ impl Keeper {
         }
         let after = kept.states.get(&address).map(|state| state.standing());
         if before != after {
-            if !good && kept.by_kernel {
-                kept.lost.push(address);
-            }
             let level = kept.pool.picture().level();
             tracing::info!(listener = %kept.listener.name, backend = %address, good, ?level, "its checks changed their verdict");
         }
     }
 
-    fn begin_checks(&mut self, done: &mpsc::UnboundedSender<(u64, SocketAddr, bool)>) {
+    fn begin_checks(&mut self, done: &mpsc::UnboundedSender<(u64, SocketAddr, Option<bool>)>) {
         let now = self.now();
         for kept in self.listeners.values_mut() {
             let Some(checks) = kept.listener.settings.checks else { continue };
@@ -439,6 +474,15 @@ impl Keeper {
     fn tick(&mut self) -> Vec<(Protocol, SocketAddr, SocketAddr)> {
         let now = self.now();
         let (mut news, mut cut) = (false, Vec::new());
+        // One that was away for a moment and is here again has its connections by the same addresses.
+        let here: BTreeSet<_> = if self.closing.iter().any(|kept| kept.by_kernel) {
+            let by_kernel = self.listeners.values().filter(|kept| kept.by_kernel);
+            by_kernel
+                .flat_map(|kept| kept.listener.backends.iter().map(|one| (kept.listener.key(), one.address)))
+                .collect()
+        } else {
+            BTreeSet::new()
+        };
         for kept in self.listeners.values_mut().chain(&mut self.closing) {
             let gone = kept.tick(now);
             news |= !gone.is_empty();
@@ -446,11 +490,9 @@ impl Keeper {
             if !kept.by_kernel {
                 continue;
             }
-            cut.extend(
-                gone.into_iter()
-                    .chain(std::mem::take(&mut kept.lost))
-                    .map(|backend| (protocol, address, backend)),
-            );
+            let gone = gone.into_iter().filter(|backend| !here.contains(&((protocol, address), *backend)));
+            let lost = std::mem::take(&mut kept.lost);
+            cut.extend(gone.chain(lost).map(|backend| (protocol, address, backend)));
         }
         let before = self.closing.len();
         self.closing.retain(|kept| !kept.states.is_empty());
@@ -471,6 +513,12 @@ impl Keeper {
             by_kernel: kept.by_kernel,
         }));
     }
+}
+
+/// The addresses on interfaces of those that still have clients.
+fn addresses(closing: &[Kept]) -> BTreeSet<(Arc<str>, IpAddr)> {
+    let on = |kept: &Kept| Some((Arc::clone(kept.listener.interface.as_ref()?), kept.listener.address.ip()));
+    closing.iter().filter_map(on).collect()
 }
 
 impl Kept {
@@ -500,16 +548,20 @@ impl Kept {
     }
 
     /// Says of each backend how it stands.
-    fn stand(&self) {
+    fn stand(&mut self) {
+        let picture = self.pool.picture();
         for (backend, standing) in self.pool.standings() {
-            if let Some(state) = self.states.get(&backend.address) {
-                state.stand(standing);
+            if let Some(state) = self.states.get(&backend.address)
+                && state.stand(standing, picture.number_of(backend.address).is_some())
+                && self.by_kernel
+            {
+                self.lost.push(backend.address);
             }
         }
     }
 
     /// Gives the threads the picture of now.
-    fn publish(&self) {
+    fn publish(&mut self) {
         self.stand();
         let picture = self.pool.picture();
         let of = |address: SocketAddr, cluster: &Arc<str>| {
@@ -529,7 +581,7 @@ impl Kept {
     fn tick(&mut self, now: Duration) -> Vec<SocketAddr> {
         let (states, in_kernel) = (&self.states, self.by_kernel);
         let counted = |address| states.get(&address).map_or(0, |state| state.open.load(Relaxed));
-        let open = |address| if in_kernel { 1 } else { counted(address) };
+        let open = |address| if in_kernel || now < self.door { 1 } else { counted(address) };
         let (changed, gone) = self.pool.tick(open, now);
         let mut addresses = Vec::new();
         for one in gone {

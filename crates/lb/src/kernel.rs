@@ -30,6 +30,17 @@ type Carried = Vec<(Arc<Listener>, Arc<Picture>)>;
 /// Connections of a listener that came to a backend.
 pub(crate) type Came = ((Protocol, SocketAddr), SocketAddr, u64);
 
+/// Where this process carries connections itself: rules that a former one left would take clients away from it. They may be another
+/// balancer's, and so they stay.
+pub(crate) async fn warn_of_leftovers() {
+    if tables::exist().await.unwrap_or(false) {
+        tracing::warn!(
+            "the kernel has rules of a balancer: clients that they match never come here; unless another `atoll lb` keeps them, \
+             `nft delete table ip atoll_lb; nft delete table ip6 atoll_lb` ends them"
+        );
+    }
+}
+
 /// What the kernel was told last.
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {

@@ -108,14 +108,31 @@ impl Page {
     }
 }
 
-/// Which listener, and which backend of it.
-fn labels<'a>(shown: &'a Shown, backend: &'a BackendState, address: &'a str) -> [(&'static str, &'a str); 4] {
-    [
-        ("listener", &*shown.listener.name),
-        ("protocol", shown.listener.protocol.name()),
-        ("cluster", &*backend.cluster),
-        ("backend", address),
-    ]
+type Label<'a> = (&'static str, &'a str);
+
+impl Shown {
+    /// Which listener: a service has one for each of its addresses.
+    fn labels<'a>(&'a self, address: &'a str) -> [Label<'a>; 3] {
+        [
+            ("listener", &*self.listener.name),
+            ("protocol", self.listener.protocol.name()),
+            ("address", address),
+        ]
+    }
+}
+
+/// Which listener, and which backend of it; `addresses` of both.
+fn labels<'a>(
+    shown: &'a Shown,
+    backend: &'a BackendState,
+    [listener, address]: &'a [String; 2],
+) -> [Label<'a>; 5] {
+    let [name, protocol, listener] = shown.labels(listener);
+    [name, protocol, listener, ("cluster", &*backend.cluster), ("backend", address)]
+}
+
+fn addresses(shown: &Shown, backend: &BackendState) -> [String; 2] {
+    [shown.listener.address.to_string(), backend.address.to_string()]
 }
 
 impl Collector for Page {
@@ -123,46 +140,42 @@ impl Collector for Page {
         for (number, (name, help, count)) in BACKEND_COUNTERS.into_iter().enumerate() {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             for (shown, backend) in self.backends().filter(|(shown, _)| number == 0 || !shown.by_kernel) {
-                let address = backend.address.to_string();
-                let labels = labels(shown, backend, &address);
+                let addresses = addresses(shown, backend);
+                let labels = labels(shown, backend, &addresses);
                 ConstCounter::new(count(backend)).encode(family.encode_family(&labels)?)?;
             }
         }
         let help = "Connections or flows that are open";
         let mut open = encoder.encode_descriptor("open_connections", help, None, MetricType::Gauge)?;
         for (shown, backend) in self.backends().filter(|(shown, _)| !shown.by_kernel) {
-            let address = backend.address.to_string();
-            let labels = labels(shown, backend, &address);
+            let addresses = addresses(shown, backend);
+            let labels = labels(shown, backend, &addresses);
             let count = i64::try_from(backend.open.load(Relaxed)).unwrap_or(i64::MAX);
             ConstGauge::new(count).encode(open.encode_family(&labels)?)?;
         }
         let help = "1 for how a backend stands";
         let mut standing = encoder.encode_descriptor("backend_standing", help, None, MetricType::Gauge)?;
         for (shown, backend) in self.backends() {
-            let address = backend.address.to_string();
-            let labels = [
-                ("listener", &*shown.listener.name),
-                ("cluster", &*backend.cluster),
-                ("backend", &address),
-                ("standing", backend.standing()),
-            ];
+            let addresses = addresses(shown, backend);
+            let [name, protocol, address, cluster, backend_address] = labels(shown, backend, &addresses);
+            let labels =
+                [name, protocol, address, cluster, backend_address, ("standing", backend.standing())];
             ConstGauge::new(1_i64).encode(standing.encode_family(&labels)?)?;
         }
         let help = "1 for who carries a listener's connections";
         let mut carrier = encoder.encode_descriptor("carrier", help, None, MetricType::Gauge)?;
         for shown in &self.all {
-            let labels = [
-                ("listener", &*shown.listener.name),
-                ("protocol", shown.listener.protocol.name()),
-                ("carrier", if shown.by_kernel { "kernel" } else { "user-space" }),
-            ];
+            let address = shown.listener.address.to_string();
+            let [name, protocol, address] = shown.labels(&address);
+            let who = if shown.by_kernel { "kernel" } else { "user-space" };
+            let labels = [name, protocol, address, ("carrier", who)];
             ConstGauge::new(1_i64).encode(carrier.encode_family(&labels)?)?;
         }
         for (name, help, count) in LISTENER_COUNTERS {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             for shown in &self.all {
-                let labels =
-                    [("listener", &*shown.listener.name), ("protocol", shown.listener.protocol.name())];
+                let address = shown.listener.address.to_string();
+                let labels = shown.labels(&address);
                 ConstCounter::new(count(&shown.live)).encode(family.encode_family(&labels)?)?;
             }
         }

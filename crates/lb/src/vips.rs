@@ -14,9 +14,10 @@ use crate::wanted::Wanted;
 /// The addresses that we have put on interfaces.
 #[derive(Debug, Default)]
 pub(crate) struct Vips {
+    wanted: BTreeSet<(Arc<str>, IpAddr)>,
     ours: BTreeSet<(Arc<str>, IpAddr)>,
-    /// Those that we have put there ourselves, and not a former process.
-    held: BTreeSet<(Arc<str>, IpAddr)>,
+    /// Those that could not be put there, which is said once.
+    failed: BTreeSet<(Arc<str>, IpAddr)>,
 }
 
 impl Vips {
@@ -25,38 +26,42 @@ impl Vips {
         self.ours.extend(addresses);
     }
 
-    /// Puts the addresses that are wanted on their interfaces. What fails is logged, and shows when nothing can listen there.
-    pub(crate) async fn hold(&mut self, wanted: &Wanted) {
-        for (interface, ip) in named(wanted) {
-            if self.held.contains(&(Arc::clone(&interface), ip)) {
-                continue;
-            }
-            match add(&interface, ip).await {
+    /// These should be there from now on.
+    pub(crate) fn want(&mut self, wanted: BTreeSet<(Arc<str>, IpAddr)>) {
+        self.wanted = wanted;
+        self.failed.clear();
+    }
+
+    /// Puts the addresses that are wanted on their interfaces, also those that somebody took away or whose interface came later. What fails is
+    /// logged, and shows when nothing can listen there.
+    pub(crate) async fn hold(&mut self) {
+        for one in &self.wanted {
+            let (interface, ip) = (&*one.0, one.1);
+            match add(interface, ip).await {
                 Ok(()) => {
-                    tracing::info!(%ip, interface = &*interface, "put the address on the interface");
-                    announce::spawn(Arc::clone(&interface), ip);
-                    self.held.insert((Arc::clone(&interface), ip));
-                    self.ours.insert((interface, ip));
+                    tracing::info!(%ip, interface, "put the address on the interface");
+                    announce::spawn(Arc::clone(&one.0), ip);
+                    self.failed.remove(one);
+                    self.ours.insert(one.clone());
                 }
                 Err(error) if error.is_already_exists() => {}
                 Err(error) => {
-                    tracing::error!(%ip, interface = &*interface, %error, "cannot put the address on the interface");
+                    if self.failed.insert(one.clone()) {
+                        tracing::error!(%ip, interface, %error, "cannot put the address on the interface; trying again");
+                    }
                 }
             }
         }
     }
 
-    /// Takes away those of ours that are not wanted any more.
-    pub(crate) async fn release(&mut self, wanted: &BTreeSet<(Arc<str>, IpAddr)>) {
-        for (interface, ip) in self.ours.difference(wanted).cloned().collect::<Vec<_>>() {
-            match remove(&interface, ip).await {
-                Ok(_) => {
-                    self.held.remove(&(Arc::clone(&interface), ip));
-                    self.ours.remove(&(interface, ip));
-                }
-                Err(error) => {
-                    tracing::error!(%ip, interface = &*interface, %error, "cannot take the address away");
-                }
+    /// Takes away those of ours that are not wanted any more and that nobody uses.
+    pub(crate) async fn release(&mut self, used: &BTreeSet<(Arc<str>, IpAddr)>) {
+        let kept = |one: &(Arc<str>, IpAddr)| self.wanted.contains(one) || used.contains(one);
+        for one in self.ours.iter().filter(|one| !kept(one)).cloned().collect::<Vec<_>>() {
+            // Whatever comes of it: what can't be taken away now is gone with its interface.
+            self.ours.remove(&one);
+            if let Err(error) = remove(&one.0, one.1).await {
+                tracing::error!(ip = %one.1, interface = &*one.0, %error, "cannot take the address away");
             }
         }
     }

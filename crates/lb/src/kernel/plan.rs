@@ -78,6 +78,9 @@ pub(crate) fn refusal(listener: &Listener) -> Option<&'static str> {
     if listener.proxy_protocol {
         return Some("the kernel cannot add headers of the PROXY protocol: carry it in user space");
     }
+    if listener.backends.len() > PLACES {
+        return Some("it has more backends than the kernel's table has places: carry it in user space");
+    }
     if listener.address.ip().is_unspecified() || listener.address.port() == 0 {
         return Some("the kernel needs one address and one port: name them, or carry it in user space");
     }

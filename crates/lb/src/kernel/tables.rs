@@ -23,6 +23,11 @@ const ROOM_OF_A_PLACE: usize = 256;
 /// Where the place of a client is kept while its address and port are looked up. The last of all.
 const PLACE: Register = Register::Reg32_15;
 
+/// Whether there are tables of ours, or of another balancer.
+pub(super) async fn exist() -> nlink::Result<bool> {
+    Ok(Connection::<Nftables>::new()?.list_tables().await?.iter().any(|table| table.name == TABLE))
+}
+
 /// Makes the kernel's tables those of `plan`, or leaves them as they were.
 pub(super) async fn replace(plan: &Plan) -> nlink::Result<()> {
     let connection = Connection::<Nftables>::new()?;

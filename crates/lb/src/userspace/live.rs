@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use balance::{Affinity, Algorithm, Picture, Standing, client, flow};
 use tokio::sync::{Notify, mpsc};
 
-use crate::wanted::Listener;
+use crate::wanted::{Limits, Listener};
 
 /// What a thread has to tell of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +64,9 @@ impl BackendState {
         }
     }
 
-    pub(crate) fn stand(&self, standing: Standing) {
-        let (code, lost) = match standing {
+    /// Whether it is lost since now. Where nobody is better off, whoever is picked is not: its flows would only come back to it.
+    pub(crate) fn stand(&self, standing: Standing, picked: bool) -> bool {
+        let (code, bad) = match standing {
             Standing::Usable => (0, false),
             Standing::WithoutShare => (1, false),
             Standing::Draining => (2, false),
@@ -74,7 +75,8 @@ impl BackendState {
             Standing::Leaving { .. } => (5, false),
         };
         self.standing.store(code, Relaxed);
-        self.lost.store(lost, Relaxed);
+        let lost = bad && !picked;
+        !self.lost.swap(lost, Relaxed) && lost
     }
 
     pub(crate) fn standing(&self) -> &'static str {
@@ -177,8 +179,7 @@ impl Live {
     }
 
     /// A place for one more connection from `client`; none if there are too many.
-    pub(crate) fn admit(self: &Arc<Self>, client: IpAddr) -> Option<Place> {
-        let limits = self.view.load().listener.limits;
+    pub(crate) fn admit(self: &Arc<Self>, client: IpAddr, limits: Limits) -> Option<Place> {
         if self.open.fetch_add(1, Relaxed) >= limits.connections {
             self.open.fetch_sub(1, Relaxed);
             self.over_limit.fetch_add(1, Relaxed);
@@ -220,7 +221,7 @@ impl Live {
 /// A connection's place at a listener.
 #[derive(Debug)]
 pub(crate) struct Place {
-    live: Arc<Live>,
+    pub(crate) live: Arc<Live>,
     client: Option<IpAddr>,
 }
 

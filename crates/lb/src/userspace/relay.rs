@@ -4,12 +4,12 @@
 //! through a pipe, without passing through our memory. When the pieces get small again, it is copied again.
 
 use std::cell::RefCell;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::net::Shutdown;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use rustix::net::{SendFlags, send};
 use rustix::pipe::{SpliceFlags, splice};
@@ -76,10 +76,10 @@ pub(crate) fn reset(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
 }
 
-/// Whether the end of `stream` has come, behind whatever has not been read.
+/// Whether the end of `stream` has come. To be asked after a read that found less than it had room for: what is readable then can only be
+/// the end.
 fn has_ended(stream: &TcpStream) -> bool {
-    let ready = pin!(stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));
-    matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
+    stream.try_io(Interest::READABLE, || Ok(())).is_ok()
 }
 
 /// Leaves the last piece to go together with the end that is about to follow: a packet less, and the reader wakes up once.
@@ -149,6 +149,10 @@ impl<'a> Direction<'a> {
                 return Poll::Ready(Ok(()));
             }
             ready!(self.empty(cx))?;
+            if !self.bulk {
+                // Whoever copies needs no pipe.
+                self.rest();
+            }
             if self.stage == Stage::Ending {
                 // To close it says the same, without a call of its own.
                 if !last {

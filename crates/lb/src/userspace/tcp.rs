@@ -1,18 +1,22 @@
 //! Streams: accept, pick, connect, and carry until both sides have finished.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::live::{Live, Open, Place, View};
-use super::relay::{Counted, relay, reset};
+use super::live::{BackendState, Live, Open, Place, View};
+use super::relay::{Broken, Counted, relay, reset};
+use crate::limits::ours;
 use crate::proxy_protocol;
 
 /// So many backends are tried for one client.
@@ -46,15 +50,15 @@ fn gone_already(error: &io::Error) -> bool {
 }
 
 fn begin(stream: TcpStream, from: SocketAddr, live: &Arc<Live>) {
-    match live.admit(from.ip()) {
-        Some(place) => drop(tokio::spawn(serve(stream, from, Arc::clone(live), place))),
+    let view = live.view.load_full();
+    match live.admit(from.ip(), view.listener.limits) {
+        Some(place) => drop(tokio::spawn(serve(stream, from, view, place))),
         None => reset(&stream),
     }
 }
 
-async fn serve(mut client: TcpStream, from: SocketAddr, live: Arc<Live>, _place: Place) {
-    let view = live.view.load_full();
-    let Some((mut backend, open)) = connect(&view, from, &live).await else {
+async fn serve(mut client: TcpStream, from: SocketAddr, view: Arc<View>, place: Place) {
+    let Some((mut backend, open)) = connect(&view, from, &place.live).await else {
         reset(&client);
         return;
     };
@@ -69,34 +73,56 @@ async fn serve(mut client: TcpStream, from: SocketAddr, live: Arc<Live>, _place:
     let moved = AtomicU64::new(0);
     let state = &open.0;
     let counted = Counted { to_backend: &state.to_backend, to_client: &state.to_client, moved: &moved };
-    // Heard from here on; whatever was said before shows in `over`.
-    let cut = state.cut.notified();
-    if state.over.load(SeqCst) {
-        reset(&client);
-        return;
-    }
-    let ended = tokio::select! {
-        biased;
-        ended = relay(&mut client, &mut backend, first, counted) => ended.is_ok(),
-        () = cut => false,
-        () = idle_for(idle, &moved) => false,
-    };
-    if !ended {
+    let relayed = relay(&mut client, &mut backend, first, counted);
+    if !unless_ended(relayed, state, idle, &moved).await {
         // Neither side may take what it got for the whole.
         reset(&client);
         reset(&backend);
     }
 }
 
-/// Ends when nothing has moved for `span`.
-async fn idle_for(span: Duration, moved: &AtomicU64) {
-    loop {
-        let before = moved.load(Relaxed);
-        sleep(span).await;
-        if moved.load(Relaxed) == before {
-            return;
+/// Whether it is carried to its end: it may be cut, or nothing moves for `idle`.
+///
+/// All of it is one task, which any of the three wakes up. To be cut and to be idle are listened for once, and not in every turn: it takes a
+/// lock that all connections to a backend share.
+async fn unless_ended(
+    relayed: impl Future<Output = Result<(), Broken>>,
+    backend: &BackendState,
+    idle: Duration,
+    moved: &AtomicU64,
+) -> bool {
+    let mut relayed = pin!(relayed);
+    let mut cut = pin!(backend.cut.notified());
+    let mut silence = pin!(sleep(idle));
+    let (mut listening, mut before) = (false, 0);
+    poll_fn(|cx| {
+        if let Poll::Ready(ended) = relayed.as_mut().poll(cx) {
+            return Poll::Ready(ended.is_ok());
         }
-    }
+        if !listening {
+            listening = true;
+            if cut.as_mut().poll(cx).is_ready() || silence.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(false);
+            }
+        }
+        // Said before it is told: whoever did not hear it sees it.
+        if backend.over.load(SeqCst) {
+            return Poll::Ready(false);
+        }
+        if silence.is_elapsed() {
+            let now = moved.load(Relaxed);
+            if now == before {
+                return Poll::Ready(false);
+            }
+            before = now;
+            silence.as_mut().reset(Instant::now() + idle);
+            if silence.as_mut().poll(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// A connection to the backend that is picked; to another one, if that does not answer.
@@ -131,14 +157,4 @@ async fn open_to(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_nodelay(true)?;
     socket.connect(address).await
-}
-
-/// No ports, files or memory left here.
-fn ours(error: &io::Error) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    const ENOBUFS: i32 = 105;
-    error.kind() == io::ErrorKind::AddrNotAvailable
-        || error.kind() == io::ErrorKind::OutOfMemory
-        || matches!(error.raw_os_error(), Some(ENFILE | EMFILE | ENOBUFS))
 }

@@ -6,14 +6,15 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::UdpSocket;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 use super::live::{Live, Open, Place, lock};
@@ -36,6 +37,8 @@ struct Flow {
     _place: Place,
     /// Goes up with every datagram, either way.
     moved: AtomicU64,
+    /// Told when another has taken its place, or nobody listens any more.
+    ended: Notify,
 }
 
 type Flows = Arc<Mutex<HashMap<SocketAddr, Arc<Flow>>>>;
@@ -47,7 +50,7 @@ pub(crate) async fn carry_all(socket: UdpSocket, live: Arc<Live>, mut closing: o
     loop {
         tokio::select! {
             biased;
-            _ = &mut closing => return,
+            _ = &mut closing => break,
             received = socket.recv_from(&mut buffer) => match received {
                 Ok((length, from)) => forward(&buffer[..length], from, &socket, &flows, &live).await,
                 // An answer found nobody at home, which the kernel tells the next reader.
@@ -58,6 +61,10 @@ pub(crate) async fn carry_all(socket: UdpSocket, live: Arc<Live>, mut closing: o
                 }
             }
         }
+    }
+    // They hold the socket, and the kernel would go on giving it clients whom nobody hears.
+    for (_, flow) in lock(&flows).drain() {
+        flow.ended.notify_one();
     }
 }
 
@@ -112,7 +119,7 @@ async fn open_flow(
         live.nobody.fetch_add(1, Relaxed);
         return None;
     };
-    let place = live.admit(from.ip())?;
+    let place = live.admit(from.ip(), view.listener.limits)?;
     let backend = &view.states[number];
     let open = Open::new(backend);
     let upstream = match connected(backend.address).await {
@@ -125,8 +132,11 @@ async fn open_flow(
     };
     backend.opened.fetch_add(1, Relaxed);
     view.went(from.ip(), number, now);
-    let flow = Arc::new(Flow { socket: upstream, open, _place: place, moved: AtomicU64::new(0) });
-    lock(flows).insert(from, Arc::clone(&flow));
+    let (moved, ended) = (AtomicU64::new(0), Notify::new());
+    let flow = Arc::new(Flow { socket: upstream, open, _place: place, moved, ended });
+    if let Some(lost) = lock(flows).insert(from, Arc::clone(&flow)) {
+        lost.ended.notify_one();
+    }
     let idle = view.listener.idle_timeout;
     tokio::spawn(answers(
         from,
@@ -155,7 +165,12 @@ async fn answers(
     live: Arc<Live>,
     idle: Duration,
 ) {
+    let mut cut = pin!(flow.open.0.cut.notified());
+    let mut ended = pin!(flow.ended.notified());
     loop {
+        if flow.open.0.over.load(SeqCst) {
+            break; // said before it could be heard here
+        }
         let before = flow.moved.load(Relaxed);
         tokio::select! {
             readable = timeout(idle, flow.socket.readable()) => match readable {
@@ -163,7 +178,8 @@ async fn answers(
                 Err(_) if flow.moved.load(Relaxed) != before => continue,
                 Ok(Err(_)) | Err(_) => break,
             },
-            () = flow.open.0.cut.notified() => break,
+            () = &mut cut => break,
+            () = &mut ended => break,
         }
         match answer_some(client, &flow, &socket) {
             Ok(()) => live.answered(&flow.open.0),

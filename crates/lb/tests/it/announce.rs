@@ -27,7 +27,7 @@ fn until(what: &str, ask: &str, is: impl Fn(&str) -> bool) {
 
 #[test]
 fn neighbours_learn_where_an_address_is_now() {
-    let Some(net) = Net::new("vip") else { return };
+    let Some(net) = Net::new("announce") else { return };
     let [client, lb, _] = &net.names;
     let vips = ["10.71.0.9", "fd00:71::9"];
     for vip in vips {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use balance::ClusterShare;
-use lb::Protocol;
+use balance::{Checks, ClusterShare};
+use lb::{Protocol, Wanted};
 use tokio::net::UdpSocket;
 
 use crate::world::{DEADLINE, Server, World, any};
@@ -113,4 +113,44 @@ async fn silent_flows_end_and_make_room() {
     let other = UdpSocket::bind(any()).await.unwrap();
     let (_, attempts) = ask(&other, &world, b"").await;
     assert!(attempts > 1 && world.metric(&["over_limit"]) >= Some(1), "{attempts}");
+}
+
+/// Nobody else is there: its flows would only come back to it, each time by another socket.
+#[tokio::test]
+async fn the_last_backend_keeps_its_flows_though_its_checks_fail() {
+    let paris = Server::udp("paris").await;
+    // A port that nobody has: bound once, and let go.
+    let nobody = tokio::net::TcpListener::bind(any()).await.unwrap().local_addr().unwrap().port();
+    let world = World::new(Protocol::Udp, &[&paris], |listener| {
+        let interval = Duration::from_millis(20);
+        listener.settings.checks = Some(Checks { interval, ..Checks::default() });
+        listener.check_port = Some(nobody);
+    })
+    .await;
+    let client = UdpSocket::bind(any()).await.unwrap();
+    world.until("paris is unhealthy", |world| world.metric(&["paris", "unhealthy"]) == Some(1)).await;
+    for _ in 0..50 {
+        assert_eq!(name(&client, &world).await, "paris");
+    }
+    assert_eq!(world.metric(&["atoll_lb_connections_total", "paris"]), Some(1));
+    assert_eq!(world.metric(&["atoll_lb_open_connections", "paris"]), Some(1));
+}
+
+/// The kernel shares clients out among all sockets of an address: one that nobody reads would swallow them.
+#[tokio::test]
+async fn a_listener_that_was_away_for_a_moment_hears_every_client() {
+    let paris = Server::udp("paris").await;
+    let world = World::new(Protocol::Udp, &[&paris], |_| {}).await;
+    for _ in 0..20 {
+        let client = UdpSocket::bind(any()).await.unwrap();
+        assert_eq!(name(&client, &world).await, "paris");
+    }
+    world.balancer.want(Wanted::default()).await;
+    world.until("its flows have ended", |world| world.metric(&["paris"]).is_none()).await;
+    let listener = lb::Listener { address: world.address, ..world.listener.clone() };
+    assert_eq!(world.balancer.want(Wanted { listeners: vec![listener] }).await, []);
+    for _ in 0..20 {
+        let client = UdpSocket::bind(any()).await.unwrap();
+        first(&client, &world).await;
+    }
 }

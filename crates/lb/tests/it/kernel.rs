@@ -119,6 +119,21 @@ impl Net {
         })
     }
 
+    /// Whether the balancer's machine has this address.
+    fn has(&self, address: &str) -> bool {
+        let addresses = Command::new("ip").args(["-n", &self.names[1], "-o", "addr"]).output().unwrap();
+        String::from_utf8_lossy(&addresses.stdout).contains(address)
+    }
+
+    /// Waits until the balancer's machine has this address no more.
+    fn loses(&self, address: &str) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.has(address) {
+            assert!(Instant::now() < deadline, "{address} stays for ever");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// Another one if the balancer's IPv4 table was replaced.
     fn table_handle(&self) -> Option<u64> {
         self.inside("lb", || {
@@ -332,15 +347,15 @@ fn addresses_are_put_on_an_interface_and_taken_away_again() {
     // Of the client's own network: it asks by ARP who has it.
     let mut held = listener(Protocol::Tcp, "10.71.0.99:80", backends);
     held.interface = Some("to1".into());
+    held.settings.drain = Duration::from_millis(100);
     assert!(net.connect("10.71.0.99:80").is_err());
     for _ in 0..2 {
         balancer.want(vec![held.clone()]);
         assert_eq!(net.connect("10.71.0.99:80").unwrap().1, "paris");
     }
     balancer.want(Vec::new());
-    let addresses = Command::new("ip").args(["-n", &net.names[1], "-o", "addr"]).output().unwrap();
-    let addresses = String::from_utf8_lossy(&addresses.stdout).into_owned();
-    assert!(!addresses.contains("10.71.0.99") && addresses.contains("10.71.0.1/24"), "{addresses}");
+    net.loses("10.71.0.99");
+    assert!(net.has("10.71.0.1/24"));
 }
 
 #[test]
@@ -383,7 +398,7 @@ fn flows_of_datagrams_leave_a_backend_that_is_lost() {
 /// One transaction has all of them: it was larger than the socket's buffer with the third.
 #[test]
 fn forty_listeners_are_carried_at_once() {
-    let Some(net) = Net::new("many") else { return };
+    let Some(net) = Net::new("forty") else { return };
     let backends = vec![net.tcp_server("paris", "10.72.0.2:8001"), net.tcp_server("tokyo", "10.72.0.2:8002")];
     let balancer = net.balancer();
     let address = |port: u16| format!("10.71.0.1:{port}");
@@ -406,4 +421,51 @@ fn the_kernel_is_chosen_where_it_forwards() {
         assert!(metrics.contains(&format!("carrier=\"{carrier}\"}} 1")), "{forwarding}: {metrics}");
         assert_eq!(net.connect("10.71.0.1:80").unwrap().1, "paris", "by {carrier}");
     }
+}
+
+/// In user space: the last who is connected needs the address until the end.
+#[test]
+fn an_address_stays_while_somebody_uses_it_and_comes_back_when_it_was_taken_away() {
+    let Some(net) = Net::new("stay") else { return };
+    let backends = vec![net.tcp_server("paris", "10.72.0.2:8001")];
+    let balancer = net.balancer_by(DataPath::UserSpace);
+    let mut held = listener(Protocol::Tcp, "10.71.0.99:80", backends);
+    held.interface = Some("to1".into());
+    balancer.want(vec![held]);
+    let (mut old, _) = net.connect("10.71.0.99:80").unwrap();
+    ip(&format!("-n {} addr del 10.71.0.99/32 dev to1", net.names[1]));
+    let deadline = Instant::now() + DEADLINE;
+    while !net.has("10.71.0.99") {
+        assert!(Instant::now() < deadline, "the address does not come back");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(repeats(&mut old));
+    balancer.want(Vec::new());
+    assert!(net.has("10.71.0.99") && repeats(&mut old), "a connection may finish");
+    drop(old);
+    net.loses("10.71.0.99");
+}
+
+#[test]
+fn a_listener_that_was_away_for_a_moment_keeps_its_new_connections() {
+    let Some(net) = Net::new("away") else { return };
+    let backends = vec![net.tcp_server("paris", "10.72.0.2:8001")];
+    let balancer = net.balancer();
+    let mut web = listener(Protocol::Tcp, "10.99.0.1:80", backends.clone());
+    web.settings.drain = Duration::from_millis(500);
+    let other = listener(Protocol::Tcp, "10.99.0.1:81", backends);
+    balancer.want(vec![web.clone(), other.clone()]);
+    balancer.want(vec![other.clone()]);
+    balancer.want(vec![web.clone(), other.clone()]);
+    let (mut new, _) = net.connect("10.99.0.1:80").unwrap();
+    // Its former self is gone when its series are those of the new one alone.
+    let deadline = Instant::now() + DEADLINE;
+    while balancer.want(vec![web.clone(), other.clone()]).matches("address=\"10.99.0.1:80\",carrier").count()
+        > 1
+    {
+        assert!(Instant::now() < deadline, "its former self stays");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(200)); // what would be cut is cut beside the keeper
+    assert!(repeats(&mut new), "what came after is not cut with what was before");
 }
