@@ -89,6 +89,10 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) -> Vec<String> {
 pub(crate) fn complete_merged(resource: &Resource, object: &mut Value) {
     prune(resource, object);
     if resource.custom.is_some() {
+        // But for metadata, which is the same for all kinds: what nobody applies any more is gone.
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|_, field| !field.is_null());
+        }
         schema::fill(object, &resource.schema);
     } else {
         fill(resource, object);

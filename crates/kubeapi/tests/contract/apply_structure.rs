@@ -21,6 +21,7 @@ cases! {
     scaling_is_owned_by_subresource,
     an_apply_resets_what_belongs_to_status,
     custom_objects_are_applied,
+    custom_metadata_goes_with_its_last_owner,
     custom_lists_follow_their_types,
     custom_lists_of_maps_conflict_by_key,
     custom_unknown_parts_are_owned_by_field,
@@ -186,6 +187,22 @@ async fn custom_objects_are_applied(api: Target) {
     tape.send(Call::apply(&path, "bob", &kind.object("a", json!({"size": 2})))).await;
     tape.send(Call::apply(&path, "bob", &kind.object("a", json!({"size": 2}))).force()).await;
     tape.send(Call::apply(&path, "alice", &kind.object("a", json!({})))).await;
+    tape.finish();
+}
+
+async fn custom_metadata_goes_with_its_last_owner(api: Target) {
+    let (ns, kind) = (api.namespace().await, Kind::of(&api));
+    kind.with_spec(object(json!({"size": {"type": "integer"}}))).await;
+    let (path, mut tape) = (format!("{}/a", kind.path(&ns)), Tape::new(&api));
+    let noted = |annotations: Value, labels: Value| {
+        let mut object = kind.object("a", json!({"size": 1}));
+        object["metadata"]["annotations"] = annotations;
+        object["metadata"]["labels"] = labels;
+        object
+    };
+    tape.send(Call::apply(&path, "alice", &noted(json!({"note": "1"}), json!({"app": "web"})))).await;
+    tape.send(Call::apply(&path, "alice", &noted(json!({}), json!({"app": "web"})))).await;
+    tape.send(Call::apply(&path, "alice", &kind.object("a", json!({"size": 1})))).await;
     tape.finish();
 }
 
