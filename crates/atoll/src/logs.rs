@@ -15,9 +15,11 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Logs of a program that runs on. `RUST_LOG` chooses what is said; what kube's client says of errors, we say with the cluster's name.
+/// Logs of a program that runs on. `RUST_LOG` chooses what is said; what libraries say of errors, we say with the
+/// cluster's name, or with what it means.
 pub(crate) fn start(format: Format) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client=off"));
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("info,kube_client=off,nlink=off"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         Format::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
@@ -33,7 +35,8 @@ pub(crate) fn to_file(path: &std::path::Path) -> std::io::Result<()> {
         .mode(0o600)
         .custom_flags(crate::commands::up::state::NO_LINKS)
         .open(path)?;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client=off"));
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("info,kube_client=off,nlink=off"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(false)
@@ -44,7 +47,8 @@ pub(crate) fn to_file(path: &std::path::Path) -> std::io::Result<()> {
 
 /// What a command that ends soon has to say beside its result: warnings, without dates.
 pub(crate) fn talk() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off"));
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off,nlink=off"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     builder.with_ansi(std::io::stderr().is_terminal()).without_time().with_target(false).init();
 }

@@ -88,6 +88,14 @@ pub enum Wrong {
         /// The listener.
         listener: Arc<str>,
     },
+    /// Backends can't see both.
+    #[error(
+        "`{listener}`: `source` is either `keep` or a range from `first` to `last` of the listener's IP family"
+    )]
+    Source {
+        /// The listener.
+        listener: Arc<str>,
+    },
     /// A span or number that must not be zero.
     #[error("`{listener}`: `{field}` must be more than nothing")]
     Zero {
@@ -148,6 +156,16 @@ fn listener(entry: ListenerEntry, wrong: &mut Vec<Wrong>) -> Listener {
         }
         None => (None, None),
     };
+    let (first, last) = (entry.source.first, entry.source.last.or(entry.source.first));
+    let range = first.zip(last).is_none_or(|(first, last)| {
+        first <= last
+            && first.is_ipv4() == last.is_ipv4()
+            && first.is_ipv4() == entry.address.is_ipv4()
+            && !entry.source.keep
+    });
+    if !range || first.is_none() && last.is_some() {
+        wrong.push(Wrong::Source { listener: name() });
+    }
     let connect_timeout = entry.connect_timeout.unwrap_or(defaults.connect_timeout);
     let idle_timeout = entry.idle_timeout.unwrap_or(defaults.idle_timeout);
     for (field, zero) in [

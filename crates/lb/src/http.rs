@@ -38,6 +38,16 @@ impl Balancer {
         self.board().refuse(why);
     }
 
+    /// Shows that it goes on with what it was told last, and why; none when it is up to date.
+    pub fn stale(&self, why: Option<String>) {
+        self.board().stale(why);
+    }
+
+    /// Shows that it takes no more clients.
+    pub fn stopping(&self) {
+        self.board().stop();
+    }
+
     /// What `/metrics` says.
     pub fn metrics(&self) -> String {
         self.board().page()

@@ -1,7 +1,7 @@
 //! The one task that owns the pools: what is wanted, what was noticed, and time go in; views for the threads come out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ use crate::check;
 use crate::error::{LbError, hint};
 use crate::kernel::{self, Kernel, plan};
 use crate::metrics::{Board, Shown};
-use crate::path::{DataPath, forwards, kernel_does_it_all, may_use_kernel};
+use crate::path::{DataPath, forwards, may_use_kernel, why_not_kernel};
 use crate::userspace::live::{BackendState, Live, Report, Reports, View, lock};
 use crate::userspace::threads::Threads;
 use crate::vips::{self, Vips};
-use crate::wanted::{Listener, Protocol, Wanted};
+use crate::wanted::{Listener, Protocol, Source, Wanted};
 
 /// Clients that are remembered per listener, where a client comes back to the same backend.
 const REMEMBERED: usize = 100_000;
@@ -28,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const DOOR: Duration = Duration::from_millis(500);
 /// How often it is looked whether addresses are still on their interfaces.
 const HOLD: Duration = Duration::from_secs(5);
+const NOT_FORWARDED: &str =
+    "packets are not forwarded: set net.ipv4.ip_forward and net.ipv6.conf.all.forwarding to 1";
 /// How often the kernel's counters are read.
 const COUNT: Duration = Duration::from_secs(10);
 /// How often an address that can't be listened on is tried again.
@@ -236,13 +238,21 @@ impl Keeper {
             self.take_counts();
         }
         let mut news = false;
+        let [four, six] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()].map(forwards);
         for kept in self.listeners.values_mut().filter(|kept| kept.by_kernel) {
+            let forwarded = if kept.listener.address.is_ipv4() { four } else { six };
             let bound = match (plan::refusal(&kept.listener), &told) {
-                (Some(why), _) => Err(kept.unbound(why.to_owned(), "see the reason")),
+                (Some(why), _) => Err(kept.unbound(why.to_owned(), "or let --data-path auto choose")),
                 (None, Some(Err(why))) => {
                     Err(kept.unbound(why.clone(), "it needs NET_ADMIN and nftables; it is tried again"))
                 }
+                (None, Some(Ok(())) | None) if !forwarded => {
+                    Err(kept.unbound(NOT_FORWARDED.to_owned(), "clients find nobody until then"))
+                }
                 (None, Some(Ok(()))) => Ok(kept.listener.address),
+                (None, None) if kept.bound.as_ref().is_err_and(|unbound| unbound.why == NOT_FORWARDED) => {
+                    Ok(kept.listener.address)
+                }
                 (None, None) => continue,
             };
             news |= bound != kept.bound;
@@ -362,14 +372,27 @@ impl Keeper {
         match self.path {
             DataPath::UserSpace => false,
             DataPath::Kernel => true,
-            DataPath::Auto => {
-                self.kernel.is_some() && kernel_does_it_all(listener) && forwards(listener.address.ip())
-            }
+            DataPath::Auto => self.why_not_kernel(listener).is_none(),
         }
+    }
+
+    fn why_not_kernel(&self, listener: &Listener) -> Option<&'static str> {
+        if self.kernel.is_none() {
+            return Some("this process has not the capability NET_ADMIN");
+        }
+        why_not_kernel(listener).or_else(|| (!forwards(listener.address.ip())).then_some(NOT_FORWARDED))
     }
 
     fn open(&mut self, listener: Listener, by_kernel: bool, now: Duration) -> Kept {
         let listener = Arc::new(listener);
+        let (name, address) = (&listener.name, listener.address);
+        if !by_kernel && self.path == DataPath::Auto {
+            let why = self.why_not_kernel(&listener).unwrap_or_default();
+            tracing::info!(listener = %name, %address, why, "carried by this process, and not by the kernel");
+        }
+        if !by_kernel && listener.source != Source::Masquerade {
+            tracing::warn!(listener = %name, %address, "backends see this machine: `source` is for the kernel only");
+        }
         self.next_number += 1;
         let view = View {
             listener: Arc::clone(&listener),
@@ -504,13 +527,15 @@ impl Keeper {
 
     /// What metrics are made from.
     fn show(&self) {
-        let all = self.listeners.values().chain(&self.closing);
-        self.board.show(all.map(|kept| Shown {
+        let wanted = self.listeners.values().map(|kept| (kept, true));
+        let all = wanted.chain(self.closing.iter().map(|kept| (kept, false)));
+        self.board.show(all.map(|(kept, wanted)| Shown {
             listener: Arc::clone(&kept.listener),
             live: Arc::clone(&kept.live),
             backends: kept.states.values().cloned().collect(),
-            unbound: kept.bound.as_ref().err().cloned(),
+            unbound: kept.bound.as_ref().err().filter(|_| wanted).cloned(),
             by_kernel: kept.by_kernel,
+            wanted,
         }));
     }
 }

@@ -1,6 +1,7 @@
 //! What is counted, per listener, cluster and backend, as Prometheus reads it.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
@@ -24,6 +25,8 @@ pub(crate) struct Shown {
     pub(crate) backends: Vec<Arc<BackendState>>,
     pub(crate) unbound: Option<Unbound>,
     pub(crate) by_kernel: bool,
+    /// It is not one that only finishes.
+    pub(crate) wanted: bool,
 }
 
 /// All listeners, for whoever looks.
@@ -32,11 +35,24 @@ pub(crate) struct Board {
     all: Mutex<Vec<Shown>>,
     /// Why the last list of listeners was not taken.
     refused: Mutex<Option<String>>,
+    /// Why it is not up to date.
+    stale: Mutex<Option<String>>,
+    told: AtomicBool,
+    stopping: AtomicBool,
 }
 
 impl Board {
     pub(crate) fn show(&self, all: impl Iterator<Item = Shown>) {
         *lock(&self.all) = all.collect();
+        self.told.store(true, Relaxed);
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+    }
+
+    pub(crate) fn stale(&self, why: Option<String>) {
+        *lock(&self.stale) = why;
     }
 
     pub(crate) fn refuse(&self, why: Option<String>) {
@@ -45,7 +61,14 @@ impl Board {
 
     /// A line about how it goes.
     pub(crate) fn ready(&self) -> Result<String, String> {
-        let all = lock(&self.all);
+        if self.stopping.load(Relaxed) {
+            return Err("stopping: no new clients".to_owned());
+        }
+        if !self.told.load(Relaxed) {
+            let why = lock(&self.stale).as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            return Err(format!("nobody has said yet what to carry{why}"));
+        }
+        let all: Vec<Shown> = lock(&self.all).iter().filter(|shown| shown.wanted).cloned().collect();
         let unbound: Vec<_> = all.iter().filter_map(|shown| shown.unbound.as_ref()).collect();
         if let Some(first) = unbound.first() {
             let Unbound { name, address, why, hint } = first;
@@ -55,14 +78,18 @@ impl Board {
                 all.len()
             ));
         }
-        let note =
-            lock(&self.refused).as_ref().map(|why| format!("; the new configuration was refused: {why}"));
+        let mut note = String::new();
+        if let Some(why) = &*lock(&self.refused) {
+            note += &format!("; the new configuration was refused: {why}");
+        }
+        if let Some(why) = &*lock(&self.stale) {
+            note += &format!("; going on with what was said last: {why}");
+        }
         let by_kernel = all.iter().filter(|shown| shown.by_kernel).count();
         Ok(format!(
-            "ok: {} listeners, {by_kernel} carried by the kernel and {} by this process{}",
+            "ok: {} listeners, {by_kernel} carried by the kernel and {} by this process{note}",
             all.len(),
             all.len() - by_kernel,
-            note.unwrap_or_default()
         ))
     }
 

@@ -33,13 +33,19 @@ pub(crate) fn forwards(ip: IpAddr) -> bool {
     std::fs::read_to_string(setting).is_ok_and(|text| text.trim() != "0")
 }
 
-/// Whether the kernel can do all that is wanted of this listener.
-pub(crate) fn kernel_does_it_all(listener: &Listener) -> bool {
-    plan::refusal(listener).is_none()
-        && listener.settings.algorithm == Algorithm::Maglev
-        && listener.limits == Limits::default()
-        // A client of this machine's own would not come by its rules for others.
-        && !listener.address.ip().is_loopback()
+/// Why the kernel can't do all that is wanted of this listener; none if it can.
+pub(crate) fn why_not_kernel(listener: &Listener) -> Option<&'static str> {
+    if let Some(why) = plan::refusal(listener) {
+        return Some(why);
+    }
+    if listener.settings.algorithm != Algorithm::Maglev {
+        return Some("it counts no connections");
+    }
+    if listener.limits != Limits::default() {
+        return Some("it knows no limits");
+    }
+    // A client of this machine's own would not come by its rules for others.
+    listener.address.ip().is_loopback().then_some("its rules are not for loopback")
 }
 
 #[cfg(test)]
@@ -62,7 +68,7 @@ mod tests {
             (Listener { proxy_protocol: true, ..plain.clone() }, false),
             (Listener { address: "127.0.0.1:80".parse().unwrap(), ..plain }, false),
         ] {
-            assert_eq!(kernel_does_it_all(&listener), want, "{listener:?}");
+            assert_eq!(why_not_kernel(&listener).is_none(), want, "{listener:?}");
         }
     }
 }

@@ -99,6 +99,13 @@ pub struct Spec {
     pub unheard: BTreeSet<String>,
 }
 
+impl Spec {
+    /// Nobody answers who comes in.
+    pub fn leads_nowhere(&self) -> bool {
+        self.backends.is_empty() && self.unheard.is_empty()
+    }
+}
+
 /// Where clients reach a balancer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ingress {

@@ -44,7 +44,12 @@ impl Vips {
                     self.failed.remove(one);
                     self.ours.insert(one.clone());
                 }
-                Err(error) if error.is_already_exists() => {}
+                // A host's address that is exactly what is wanted was put there by a former process of ours.
+                Err(error) if error.is_already_exists() => {
+                    if !self.ours.contains(one) && is_hosts(interface, ip).await.unwrap_or(false) {
+                        self.ours.insert(one.clone());
+                    }
+                }
                 Err(error) => {
                     if self.failed.insert(one.clone()) {
                         tracing::error!(%ip, interface, %error, "cannot put the address on the interface; trying again");
@@ -84,7 +89,16 @@ async fn add(interface: &str, ip: IpAddr) -> nlink::Result<()> {
     }
 }
 
+/// Whether the address stands there alone, and not as a part of the interface's network.
+async fn is_hosts(interface: &str, ip: IpAddr) -> nlink::Result<bool> {
+    let all = Connection::<Route>::new()?.get_addresses_by_name(interface).await?;
+    Ok(all.iter().any(|one| one.address() == Some(&ip) && one.prefix_len() == length(ip)))
+}
+
+fn length(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 32 } else { 128 }
+}
+
 async fn remove(interface: &str, ip: IpAddr) -> nlink::Result<bool> {
-    let length = if ip.is_ipv4() { 32 } else { 128 };
-    Connection::<Route>::new()?.del_address_if_exists(interface, ip, length).await
+    Connection::<Route>::new()?.del_address_if_exists(interface, ip, length(ip)).await
 }

@@ -78,4 +78,6 @@ pub mod multi_cluster_service {
     pub const BALANCED: &str = "Balanced";
     /// `LoadBalancerReady` is False: the balancer has no address yet.
     pub const NO_ADDRESS_YET: &str = "NoAddressYet";
+    /// `LoadBalancerReady` is False: it has an address, and no provider has an endpoint that can be used.
+    pub const NOBODY_ANSWERS: &str = "NobodyAnswers";
 }

@@ -89,6 +89,9 @@ struct LoadBalancers {
     /// The interface that addresses are put on where this process carries connections [default: they are there already].
     #[arg(long, value_name = "NAME", requires = "lb")]
     lb_interface: Option<String>,
+    /// Where the /readyz and /metrics of what this process carries are served; nowhere if not given.
+    #[arg(long, value_name = "ADDRESS", requires = "lb")]
+    lb_metrics_address: Option<SocketAddr>,
     /// Clusters that this process prefers where it carries connections, the nearest first; for services without tiers.
     #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "lb")]
     lb_near: Vec<String>,
@@ -196,10 +199,18 @@ impl Hub {
             near: self.lb.lb_near,
         };
         let balancer = self.lb.lb.then(balancer).transpose()?;
+        let pages = match self.lb.lb_metrics_address {
+            Some(address) => Some(lb::listen_pages(address).await.map_err(|error| Failure::lb(&error))?),
+            None => None,
+        };
         let client = api.watches.clone();
         let carried = async {
-            if let Some(balancer) = &balancer {
-                carry(client, balancer, &carrying).await;
+            match (&balancer, pages) {
+                (Some(balancer), Some(pages)) => {
+                    tokio::join!(carry(client, balancer, &carrying), lb::serve_pages(pages, balancer));
+                }
+                (Some(balancer), None) => carry(client, balancer, &carrying).await,
+                (None, _) => {}
             }
             std::future::pending::<()>().await;
         };

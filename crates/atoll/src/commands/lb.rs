@@ -1,6 +1,7 @@
 //! `atoll lb`: carries connections until it is told to stop.
 
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use atoll_hub::balancing::{Carrying, carry};
@@ -51,20 +52,20 @@ pub(crate) struct Lb {
     #[arg(long, value_name = "KUBECONFIG", conflicts_with = "config")]
     hub: Option<PathBuf>,
     /// The context in it [default: its current one].
-    #[arg(long, requires = "hub")]
+    #[arg(long, requires = "hub", conflicts_with = "config")]
     context: Option<String>,
     /// The namespace of the hub in its API.
-    #[arg(long, default_value = atoll_hub::options::NAMESPACE, requires = "hub")]
+    #[arg(long, default_value = atoll_hub::options::NAMESPACE, conflicts_with = "config")]
     namespace: String,
     /// The interface that addresses are put on, and announced [default: they are there already].
-    #[arg(long, value_name = "NAME", requires = "hub")]
+    #[arg(long, value_name = "NAME", requires = "hub", conflicts_with = "config")]
     interface: Option<String>,
     /// Where to note what the hub said last, so that a restart can do without it; of the same form as --config.
-    #[arg(long, value_name = "FILE", requires = "hub")]
+    #[arg(long, value_name = "FILE", requires = "hub", conflicts_with = "config")]
     state: Option<PathBuf>,
     /// Clusters that this balancer prefers, the nearest first, with commas in between; the others take over when none of these has
     /// anybody healthy. For services that have no tiers of their own.
-    #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "hub")]
+    #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "hub", conflicts_with = "config")]
     near: Vec<String>,
     /// Who carries connections. The kernel needs the capability `NET_ADMIN`, keeps connections and rules when this process ends, and
     /// knows neither the PROXY protocol, nor least connections, nor limits.
@@ -72,7 +73,7 @@ pub(crate) struct Lb {
     data_path: Path,
     /// How many threads carry connections [default: one per processor].
     #[arg(long, value_name = "NUMBER")]
-    threads: Option<usize>,
+    threads: Option<NonZero<usize>>,
     /// Where /healthz, /readyz and /metrics are served; nowhere if not given.
     #[arg(long, value_name = "ADDRESS")]
     metrics_address: Option<SocketAddr>,
@@ -113,7 +114,7 @@ impl Lb {
         logs::start(self.log_format);
         let files = allow_many_files();
         let threads =
-            self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+            self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from);
         let path = match self.data_path {
             Path::Auto => DataPath::Auto,
             Path::UserSpace => DataPath::UserSpace,
@@ -148,6 +149,7 @@ impl Lb {
             () = end => {}
         }
         tracing::info!("stopping: open connections may finish; ask again to end them");
+        balancer.stopping();
         let again = signals::asked_to_end()?;
         tokio::select! {
             () = balancer.finish() => {}

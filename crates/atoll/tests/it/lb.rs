@@ -180,3 +180,36 @@ fn connections_by_a_hub_may_finish_when_it_is_asked_to_end() {
     drop(old);
     assert!(hub.process.wait().unwrap().success());
 }
+
+#[test]
+fn what_is_only_for_a_hub_is_not_taken_with_a_file() {
+    for flag in [["--near", "paris"], ["--interface", "eth0"], ["--state", "lb.json"], ["--context", "hub"]] {
+        let (code, _, said) = atoll(&["lb", "--config", "lb.yaml", flag[0], flag[1]]);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("cannot be used with") && said.contains(flag[0]), "{said}");
+    }
+}
+
+#[test]
+fn a_hub_that_is_there_already_is_said_and_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = |data: &Path, address: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
+        command.args(["hub", "--metrics-address", "none", "--identity", "hub-0", "--log-format", "json"]);
+        command.args(["--api-address", address, "--data-dir"]).arg(data).env_clear();
+        command
+    };
+    let data = folder.path().join("hub");
+    let first = Lb::run(hub(&data, "127.0.0.1:0"));
+    let url = first.says("serving the hub's API")["url"].as_str().unwrap().to_owned();
+    let address = url.rsplit('/').next().unwrap();
+    let other = folder.path().join("other");
+    for (data, address, hint) in
+        [(&data, "127.0.0.1:0", "another hub runs"), (&other, address, "--api-address")]
+    {
+        let output = hub(data, address).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("cannot start the hub's own API") && said.contains(hint), "{said}");
+    }
+}

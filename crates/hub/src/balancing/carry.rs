@@ -64,10 +64,12 @@ pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
             Ok(watcher::Event::Delete(map)) => drop(known.remove(&map.name_any())),
             Err(error) => {
                 tracing::warn!(%error, "the hub does not say what to carry; going on as before");
+                balancer.stale(Some(format!("the hub does not answer ({error})")));
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         }
+        balancer.stale(None);
         if told.as_ref() != Some(&known) {
             let wrong;
             (usable, wrong) = published::usable(&known, &usable);

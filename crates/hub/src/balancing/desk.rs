@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use atoll_api::names::kind::networking;
-use atoll_api::names::{condition::multi_cluster_service as conditions, finalizer};
+use atoll_api::names::{
+    condition::multi_cluster_service as conditions, finalizer, reason::multi_cluster_service as reasons,
+};
 use atoll_api::types::MultiClusterService;
 use atoll_engine::names::ServiceKey;
 use atoll_engine::plan::Balanced;
@@ -19,6 +21,7 @@ struct Item {
     key: Key,
     annotations: BTreeMap<String, String>,
     status: Status,
+    nobody: bool,
     finalizer: bool,
     deleting: bool,
     /// What the controller was last told.
@@ -54,10 +57,12 @@ impl Desk {
             name: object.name_any(),
             uid: object.uid()?,
         };
+        let (status, nobody) = shown(object);
         let item = Item {
             key,
             annotations: object.annotations().clone(),
-            status: shown(object),
+            status,
+            nobody,
             finalizer: object.finalizers().iter().any(|one| one == finalizer::LOAD_BALANCER),
             deleting: object.metadata.deletion_timestamp.is_some(),
             told: None, // what it shows may have been changed by others: told again
@@ -92,17 +97,19 @@ fn object(item: &Item, balanced: Option<&Balanced>) -> Option<Object> {
         (false, Some(balanced)) if balanced.awaited.is_empty() => Some(spec(balanced, &item.annotations)),
         (false, Some(_) | None) => return None,
     };
-    Some(Object { spec, status: item.status.clone(), finalizer: item.finalizer, deleting: item.deleting })
+    let Item { status, nobody, finalizer, deleting, .. } = item;
+    let (nobody, finalizer, deleting) = (*nobody, *finalizer, *deleting);
+    Some(Object { spec, status: status.clone(), nobody, finalizer, deleting })
 }
 
-/// Where clients reach it, as the object shows it. One that is not shown as ready is shown anew.
-fn shown(object: &MultiClusterService) -> Status {
-    let Some(status) = &object.status else { return Status::default() };
-    let ready = |one: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
-        one.type_ == conditions::LOAD_BALANCER_READY && one.status == "True"
-    };
-    if !status.conditions.iter().any(ready) && object.metadata.deletion_timestamp.is_none() {
-        return Status::default();
+/// Where clients reach it, as the object shows it, and whether nobody answers there. One that is not shown as ready is shown anew.
+fn shown(object: &MultiClusterService) -> (Status, bool) {
+    let Some(status) = &object.status else { return (Status::default(), false) };
+    let condition = status.conditions.iter().find(|one| one.type_ == conditions::LOAD_BALANCER_READY);
+    let ready = condition.is_some_and(|one| one.status == "True");
+    let nobody = !ready && condition.is_some_and(|one| one.reason == reasons::NOBODY_ANSWERS);
+    if !ready && !nobody && object.metadata.deletion_timestamp.is_none() {
+        return (Status::default(), false);
     }
     let ingress = status.load_balancer.iter().flat_map(|balancer| &balancer.ingress);
     let mut ingress: Vec<Ingress> = ingress
@@ -113,7 +120,7 @@ fn shown(object: &MultiClusterService) -> Status {
         })
         .collect();
     ingress.sort();
-    Status { ingress }
+    (Status { ingress }, nobody)
 }
 
 #[cfg(test)]
@@ -169,11 +176,16 @@ mod tests {
         let mut desk = Desk::new("set");
         let heard = Balanced::default();
         assert!(desk.seen(&mcs(json!({"spec": {"types": ["CrossCluster"]}})), Some(&heard)).is_none());
-        for (ready, want) in [("True", 1), ("False", 0)] {
+        for (ready, reason, want, nobody) in [
+            ("True", "Balanced", 1, false),
+            ("False", "EnsureFailed", 0, false),
+            ("False", "NobodyAnswers", 1, true),
+        ] {
             let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}, "conditions": [{
-                "type": "LoadBalancerReady", "status": ready, "reason": "R", "message": "",
+                "type": "LoadBalancerReady", "status": ready, "reason": reason, "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
-            assert_eq!(told(desk.seen(&mcs(status), Some(&heard))).status.ingress.len(), want);
+            let told = told(desk.seen(&mcs(status), Some(&heard)));
+            assert_eq!((told.status.ingress.len(), told.nobody), (want, nobody));
         }
     }
 }

@@ -136,12 +136,20 @@ impl Services for Writer {
             let done = match write {
                 Write::AddFinalizer => self.finalizer(key, true).await,
                 Write::RemoveFinalizer => self.finalizer(key, false).await,
-                Write::Status(status) if status.ingress.is_empty() => {
+                Write::Status(status, _) if status.ingress.is_empty() => {
                     let message = "the balancer has no address yet";
                     let shown = Shown { ready: false, reason: reasons::NO_ADDRESS_YET, message };
                     self.show(key, Some(status), shown).await
                 }
-                Write::Status(status) => {
+                Write::Status(status, true) => {
+                    let message = format!(
+                        "it has {}, and nobody answers there: none of its providers has an endpoint that can be used",
+                        places(status)
+                    );
+                    let shown = Shown { ready: false, reason: reasons::NOBODY_ANSWERS, message: &message };
+                    self.show(key, Some(status), shown).await
+                }
+                Write::Status(status, false) => {
                     let message = format!("clients reach it at {}", places(status));
                     let shown = Shown { ready: true, reason: reasons::BALANCED, message: &message };
                     self.show(key, Some(status), shown).await

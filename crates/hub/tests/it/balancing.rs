@@ -111,8 +111,9 @@ async fn endpoints_of_all_members_get_one_address_which_outlives_the_hub_and_goe
         .await?;
 
     // A second service has another address; a changed endpoint changes what is published.
-    for member in &world.members {
+    for (number, member) in (1..).zip(&world.members) {
         member.apply(service("other", 80)).await?;
+        member.apply(slice("other", &[&format!("10.{number}.0.8")], 8080)).await?;
     }
     let other = mcs("other", &json!({}));
     world.hub.apply(other.clone()).await?;
@@ -194,17 +195,22 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     says(&world, &outside, "192.0.2.9 is not in the pool 192.0.2.0/30").await?;
     // Another port of the same address is nobody's.
     world.members[0].apply(service("clash", 81)).await?;
-    is_balanced(&world.hub, &clash).await?;
+    says(&world, &clash, "it has 192.0.2.1, and nobody answers there").await?;
     let second = mcs("second", &json!({}));
     world.hub.apply(second.clone()).await?;
-    is_balanced(&world.hub, &second).await?;
+    says(&world, &second, "it has 192.0.2.2, and nobody answers there").await?;
     let third = mcs("third", &json!({}));
     world.hub.apply(third.clone()).await?;
     says(&world, &third, "every address of the pool 192.0.2.0/30 is taken").await?;
     // It does not wait for its next try when its owner does something about it.
     world.hub.apply(mcs("third", &json!({"atoll.dev/lb-addresses": "192.0.2.2"}))).await?;
     says(&world, &third, "TCP 80 of 192.0.2.2 is taken by shop/second").await?;
-    for object in [&none, &outside, &second, &third] {
+    // Nor when somebody else makes room.
+    world.hub.delete(&second).await?;
+    says(&world, &third, "it has 192.0.2.2, and nobody answers there").await?;
+    world.members[0].apply(slice("third", &["10.1.0.9"], 8080)).await?;
+    is_balanced(&world.hub, &third).await?;
+    for object in [&none, &outside, &third] {
         world.hub.delete(object).await?;
         world
             .hub

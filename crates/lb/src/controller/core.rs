@@ -21,6 +21,8 @@ pub struct Object {
     pub spec: Option<Spec>,
     /// The status that the object shows.
     pub status: Status,
+    /// Whether it shows that nobody answers there.
+    pub nobody: bool,
     /// Whether our finalizer is on it.
     pub finalizer: bool,
     /// Whether it waits to be deleted.
@@ -81,8 +83,8 @@ pub enum Write {
     AddFinalizer,
     /// It may go.
     RemoveFinalizer,
-    /// Where clients reach it.
-    Status(Status),
+    /// Where clients reach it, and whether nobody answers there.
+    Status(Status, bool),
 }
 
 /// What is to be done. Calls and writes are answered by an event; notes are not.
@@ -160,7 +162,11 @@ impl Core {
             }
             Event::Answered(key, answer) => {
                 if let Some(service) = self.services.get_mut(&key) {
+                    let was_there = service.may_exist;
                     service.hear(&key, answer, now, &mut commands);
+                    if was_there && !service.may_exist {
+                        self.make_room(now);
+                    }
                 }
                 key
             }
@@ -202,6 +208,13 @@ impl Core {
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
+    }
+
+    /// A balancer is gone: what others were refused may be free now.
+    fn make_room(&mut self, now: Duration) {
+        for service in self.services.values_mut().filter(|service| service.refused.is_some()) {
+            service.not_before = service.not_before.min(now);
+        }
     }
 
     fn advance(&mut self, key: &Key, now: Duration, commands: &mut Vec<Command>) {
@@ -260,8 +273,9 @@ impl Service {
         }
         match &self.made {
             Some((made, status)) if made == spec => {
-                if *status != object.status {
-                    Some(Doing::Write(Write::Status(status.clone())))
+                let nobody = spec.leads_nowhere() && !status.ingress.is_empty();
+                if (status, nobody) != (&object.status, object.nobody) {
+                    Some(Doing::Write(Write::Status(status.clone(), nobody)))
                 } else if status.ingress.is_empty() {
                     Some(Doing::Get)
                 } else {
@@ -279,7 +293,7 @@ impl Service {
         let object = self.object.as_ref()?;
         if !object.deleting && object.finalizer && !object.status.ingress.is_empty() {
             // It stays without a balancer: it must not show one.
-            return Some(Doing::Write(Write::Status(Status::default())));
+            return Some(Doing::Write(Write::Status(Status::default(), false)));
         }
         object.finalizer.then_some(Doing::Write(Write::RemoveFinalizer))
     }
@@ -377,7 +391,7 @@ impl Service {
                     match write {
                         Write::AddFinalizer => object.finalizer = true,
                         Write::RemoveFinalizer => object.finalizer = false,
-                        Write::Status(status) => object.status = status,
+                        Write::Status(status, nobody) => (object.status, object.nobody) = (status, nobody),
                     }
                 }
             }

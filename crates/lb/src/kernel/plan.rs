@@ -90,6 +90,11 @@ pub(crate) fn refusal(listener: &Listener) -> Option<&'static str> {
             "a backend is of the other IP family, which the kernel cannot translate to: carry it in user space",
         );
     }
+    if listener.backends.iter().any(|backend| backend.address.ip().is_loopback()) {
+        return Some(
+            "a backend is on loopback, where the kernel leads nobody from outside: carry it in user space",
+        );
+    }
     match listener.source {
         Source::Pool(first, last)
             if first.is_ipv4() != listener.address.is_ipv4()
@@ -161,6 +166,7 @@ mod tests {
             (good.clone(), false),
             (listener("0.0.0.0:80", "10.0.0.1:80"), true),
             (listener("192.0.2.1:80", "[fd00::1]:80"), true),
+            (listener("192.0.2.1:80", "127.0.0.1:80"), true),
             (Listener { proxy_protocol: true, ..good.clone() }, true),
             (Listener { source: Source::Pool(ip("10.9.0.1"), ip("10.9.0.4")), ..good.clone() }, false),
             (Listener { source: Source::Pool(ip("10.9.0.4"), ip("10.9.0.1")), ..good.clone() }, true),

@@ -148,7 +148,10 @@ impl<'a> Direction<'a> {
             if self.stage == Stage::Done {
                 return Poll::Ready(Ok(()));
             }
-            ready!(self.empty(cx))?;
+            if self.empty(cx)?.is_pending() {
+                self.top_up()?;
+                return Poll::Pending;
+            }
             if !self.bulk {
                 // Whoever copies needs no pipe.
                 self.rest();
@@ -224,7 +227,7 @@ impl<'a> Direction<'a> {
             Some(pipe) => pipe,
             None => match pipes::take() {
                 Ok(pipe) => self.pipe.insert(pipe),
-                // No files left: copying needs none.
+                // No files or pages left: copying needs none.
                 Err(_) => {
                     self.bulk = false;
                     self.carried = 0;
@@ -234,8 +237,7 @@ impl<'a> Direction<'a> {
         };
         let from: &TcpStream = self.from.as_ref();
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-        let move_in =
-            || splice(from, None, &pipe.into, None, pipes::CAPACITY, flags).map_err(io::Error::from);
+        let move_in = || splice(from, None, &pipe.into, None, pipe.capacity, flags).map_err(io::Error::from);
         match from.try_io(Interest::READABLE, move_in) {
             Ok(0) => {
                 self.rest();
@@ -254,6 +256,28 @@ impl<'a> Direction<'a> {
             Err(error) => return Poll::Ready(Err(error)),
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// While the writer is full, the pipe takes what it has room for: the sender goes on meanwhile.
+    ///
+    /// Whether the reader has nothing or the pipe is full can't be told apart, so nothing is concluded: the writer wakes us up.
+    fn top_up(&mut self) -> io::Result<()> {
+        let Some(pipe) = self.pipe.as_mut().filter(|_| self.stage == Stage::Flows) else { return Ok(()) };
+        let room = pipe.capacity.saturating_sub(pipe.holds);
+        if pipe.holds == 0 || room < LARGE {
+            return Ok(());
+        }
+        let from: &TcpStream = self.from.as_ref();
+        match splice(from, None, &pipe.into, None, room, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
+            Ok(0) => self.stage = Stage::Ending,
+            Ok(read) => {
+                pipe.holds += read;
+                self.carry(read);
+            }
+            Err(rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 
     fn rest(&mut self) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lb::controller::{Call, Command, Core, Event, Object, Outcome, Services, Write, run};
-use lb::provider::{Failure, Ingress, Key, ProviderError, Spec, Status, async_trait};
+use lb::provider::{Failure, Ingress, Key, LiveBackend, ProviderError, Spec, Status, async_trait};
 use proptest::prelude::*;
 use tokio::sync::mpsc;
 
@@ -113,7 +113,13 @@ impl World {
     fn want(&mut self, name: u8, wish: Option<Spec>) {
         if !self.objects.contains_key(&name) {
             self.uid += 1;
-            let object = Object { spec: None, status: Status::default(), finalizer: false, deleting: false };
+            let object = Object {
+                spec: None,
+                status: Status::default(),
+                nobody: false,
+                finalizer: false,
+                deleting: false,
+            };
             self.objects.insert(name, (key(name, self.uid), object));
         }
         if let Some((_, object)) = self.objects.get_mut(&name) {
@@ -171,7 +177,7 @@ impl World {
                         Write::AddFinalizer if object.deleting => {}
                         Write::AddFinalizer => object.finalizer = true,
                         Write::RemoveFinalizer => object.finalizer = false,
-                        Write::Status(status) => object.status = status,
+                        Write::Status(status, nobody) => (object.status, object.nobody) = (status, nobody),
                     }
                 }
                 let outcome = if matches!(fault, Fault::None) { Ok(()) } else { Err("a fault".to_owned()) };
@@ -296,7 +302,13 @@ fn a_burst_of_changes_costs_two_rounds() {
 fn failures_are_told_and_tried_again_later_each_time() {
     let mut core = Core::default();
     let key = key(0, 1);
-    let object = Object { spec: Some(spec(0)), status: Status::default(), finalizer: true, deleting: false };
+    let object = Object {
+        spec: Some(spec(0)),
+        status: Status::default(),
+        nobody: false,
+        finalizer: true,
+        deleting: false,
+    };
     let mut now = Duration::ZERO;
     assert_eq!(
         core.step(Event::Seen(key.clone(), object.clone()), now),
@@ -318,6 +330,53 @@ fn failures_are_told_and_tried_again_later_each_time() {
     assert_eq!(core.step(Event::Seen(key.clone(), changed), now), [Command::Call(key, Call::Get)]);
 }
 
+#[test]
+fn whoever_was_refused_is_asked_for_again_when_a_balancer_goes() {
+    let mut core = Core::default();
+    let (waits, goes) = (key(0, 1), key(1, 1));
+    let object = |spec: Option<Spec>, deleting| Object {
+        spec,
+        status: Status::default(),
+        nobody: false,
+        finalizer: true,
+        deleting,
+    };
+    let now = Duration::ZERO;
+    core.step(Event::Seen(waits.clone(), object(Some(spec(0)), false)), now);
+    core.step(Event::Answered(waits.clone(), Err(ProviderError::lasting("the pool is empty"))), now);
+    assert_eq!(core.tick(now + Duration::from_secs(59)), []);
+    let delete = core.step(Event::Seen(goes.clone(), object(None, true)), now);
+    assert_eq!(delete, [Command::Call(goes.clone(), Call::EnsureDeleted)]);
+    core.step(Event::Answered(goes, Ok(Outcome::Deleted)), now);
+    assert_eq!(core.tick(now), [Command::Call(waits, Call::Get)]);
+}
+
+#[test]
+fn it_is_shown_when_nobody_answers_any_more_and_when_somebody_does() {
+    let (mut core, key, now) = (Core::default(), key(0, 1), Duration::ZERO);
+    let status = Status { ingress: vec![Ingress::Hostname("here".into())] };
+    let somebody = LiveBackend {
+        address: ([10, 0, 0, 1], 80).into(),
+        port_name: String::new(),
+        cluster: "paris".into(),
+        zone: String::new(),
+        ready: true,
+    };
+    let full = Spec { backends: vec![somebody], ..spec(0) };
+    let empty = Spec { backends: Vec::new(), ..spec(0) };
+    let mut object =
+        Object { spec: None, status: Status::default(), nobody: false, finalizer: true, deleting: false };
+    for (spec, nobody) in [(full.clone(), false), (empty, true), (full, false)] {
+        object.spec = Some(spec);
+        core.step(Event::Seen(key.clone(), object.clone()), now);
+        core.step(Event::Answered(key.clone(), Ok(Outcome::Found(None))), now);
+        let written = core.step(Event::Answered(key.clone(), Ok(Outcome::Made(status.clone()))), now);
+        assert_eq!(written, [Command::Write(key.clone(), Write::Status(status.clone(), nobody))]);
+        assert_eq!(core.step(Event::Wrote(key.clone(), Ok(())), now), []);
+        (object.status, object.nobody) = (status.clone(), nobody);
+    }
+}
+
 /// Objects of a shell's test: what was written, as events back.
 struct Objects {
     objects: Mutex<BTreeMap<Key, Object>>,
@@ -328,7 +387,13 @@ struct Objects {
 impl Objects {
     fn put(&self, key: &Key, change: impl FnOnce(&mut Object)) {
         let mut objects = self.objects.lock().unwrap();
-        let fresh = Object { spec: None, status: Status::default(), finalizer: false, deleting: false };
+        let fresh = Object {
+            spec: None,
+            status: Status::default(),
+            nobody: false,
+            finalizer: false,
+            deleting: false,
+        };
         let object = objects.entry(key.clone()).or_insert(fresh);
         change(object);
         let event = if object.deleting && !object.finalizer {
@@ -356,7 +421,9 @@ impl Services for Objects {
         self.put(key, |object| match write {
             Write::AddFinalizer => object.finalizer = true,
             Write::RemoveFinalizer => object.finalizer = false,
-            Write::Status(status) => object.status = status.clone(),
+            Write::Status(status, nobody) => {
+                (object.status, object.nobody) = (status.clone(), *nobody);
+            }
         });
         Ok(())
     }

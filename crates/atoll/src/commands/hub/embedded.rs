@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use kubeapi::Options;
 use kubeapi::authn::{MASTERS, User};
 use kubeapi::hosted::{Hosted, Place};
@@ -14,7 +15,19 @@ const HUB: &str = "atoll-hub";
 pub(crate) struct Embedded {
     hosted: Hosted,
     /// Requests from outside do not take turns with the hub's own work.
-    runtime: Option<Runtime>,
+    _runtime: Apart,
+}
+
+/// A runtime that can be dropped in another one.
+struct Apart(Option<Runtime>);
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Watches have no end of their own.
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Embedded {
@@ -22,15 +35,17 @@ impl Embedded {
     pub(crate) async fn start(place: &Place<'_>) -> anyhow::Result<Self> {
         let runtime =
             Builder::new_multi_thread().worker_threads(2).thread_name("api").enable_all().build()?;
+        let runtime = Apart(Some(runtime));
         let (data_dir, address, mut names) = (place.data_dir.to_owned(), place.address, place.names.to_vec());
         names.extend(super::host());
-        let hosted = runtime.spawn(async move {
+        let start = async move {
             let place = Place { data_dir: &data_dir, address, names: &names };
             Hosted::start(&place, Options::default()).await
-        });
-        let hosted = hosted.await??;
+        };
+        let spawned = runtime.0.as_ref().map(|runtime| runtime.spawn(start));
+        let hosted = spawned.context("a runtime that was just made")?.await??;
         tracing::info!(url = hosted.url, kubeconfig = %hosted.kubeconfig.display(), "serving the hub's API");
-        Ok(Self { hosted, runtime: Some(runtime) })
+        Ok(Self { hosted, _runtime: runtime })
     }
 
     /// The hub's way in: no socket, and nothing that it may not do.
@@ -42,15 +57,6 @@ impl Embedded {
 /// A way into a hub's API: no socket, and nothing that the hub may not do.
 pub(crate) fn client(hosted: &Hosted) -> kube::Client {
     kube::Client::new(hosted.api.service(User::authenticated(HUB, [MASTERS.to_owned()])), "default")
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // Watches have no end of their own.
-            runtime.shutdown_background();
-        }
-    }
 }
 
 /// Where a hub keeps its data when nobody says.
