@@ -39,7 +39,7 @@ The file:
     - {address: 10.1.0.4:8080, cluster: paris}
     - {address: 10.2.0.9:8080, cluster: tokyo}
 Further fields of a listener: interface (its address is put there), affinity, ejection, drain, proxyProtocol, source {keep} or {first, last}, limits {connections, perClient}, connectTimeout,
-idleTimeout; of a backend: weight, draining. A change drops no connection; the first SIGTERM lets open ones finish
+idleTimeout; of a backend: weight, draining: docs/lb.md has all with their defaults. A change drops no connection; the first SIGTERM lets open ones finish
 (`drain`), the second ends them.")]
 pub(crate) struct Lb {
     /// The file that says where to listen, and for which backends.
