@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
 use lb::{Balancer, Wanted, config, published};
+use tokio::sync::watch;
 
 use super::builtin::{TEXT, ours};
 use crate::connect;
@@ -35,6 +36,7 @@ pub struct Carrying {
 
 /// Makes `balancer` what the hub publishes, from now on, until it is dropped.
 pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
+    let notes = carrying.state.clone().map(notes);
     // What could be used last, by the name of its ConfigMap.
     let mut usable = BTreeMap::new();
     if let Some((former, text)) = carrying.former() {
@@ -77,7 +79,13 @@ pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
                 tracing::error!(name, %error, "what the hub published for a service can't be carried out; it stays as it was");
             }
             balancer.refused(wrong.first().map(|(name, error)| format!("{name}: {error}")));
-            carrying.obey(balancer, &usable).await;
+            let (wanted, whole) = published::together(&usable);
+            if let Some(notes) = &notes {
+                notes.send_replace(whole);
+            }
+            let listeners = wanted.listeners.len();
+            balancer.want(carrying.here(wanted)).await;
+            tracing::info!(listeners, "carries what the hub published");
             told = Some(known.clone());
         }
     }
@@ -88,19 +96,6 @@ fn text(map: &ConfigMap) -> String {
 }
 
 impl Carrying {
-    async fn obey(&self, balancer: &Balancer, texts: &BTreeMap<String, String>) {
-        let (wanted, whole) = published::together(texts);
-        // Before it is done: what was put on an interface must be known as ours to whoever comes after us.
-        if let Some(path) = &self.state
-            && let Err(error) = write(path, &whole)
-        {
-            tracing::error!(file = %path.display(), %error, "cannot note what to carry: a restart without the hub would forget it");
-        }
-        let listeners = wanted.listeners.len();
-        balancer.want(self.here(wanted)).await;
-        tracing::info!(listeners, "carries what the hub published");
-    }
-
     /// What is particular to this balancer.
     fn here(&self, mut wanted: Wanted) -> Wanted {
         wanted.prefer(&self.near);
@@ -129,6 +124,24 @@ impl Carrying {
             }
         }
     }
+}
+
+/// Notes what is sent, the newest, beside everything else: a disk can take seconds, and clients do not wait for it.
+fn notes(path: PathBuf) -> watch::Sender<String> {
+    let (sender, mut newest) = watch::channel(String::new());
+    tokio::spawn(async move {
+        while newest.changed().await.is_ok() {
+            let (path, text) = (path.clone(), newest.borrow_and_update().clone());
+            let written = tokio::task::spawn_blocking(move || {
+                write(&path, &text).map_err(|error| {
+                    tracing::error!(file = %path.display(), %error, "cannot note what to carry: a restart without the hub would forget it");
+                })
+            });
+            // It has said what went wrong.
+            let _ = written.await;
+        }
+    });
+    sender
 }
 
 /// Whole or not at all.
