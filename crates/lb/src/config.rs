@@ -20,7 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use self::form::{AlgorithmEntry, BackendEntry, ClusterEntry, File, ListenerEntry, ProtocolEntry};
+use self::form::{
+    AlgorithmEntry, BackendEntry, ClusterEntry, File, ListenerEntry, ProtocolEntry, SourceEntry,
+};
 use crate::wanted::{Limits, Listener, Protocol, Source, Wanted};
 use balance::{Algorithm, Backend, Checks, ClusterShare, Ejection, Settings};
 
@@ -156,16 +158,17 @@ fn listener(entry: ListenerEntry, wrong: &mut Vec<Wrong>) -> Listener {
         }
         None => (None, None),
     };
-    let (first, last) = (entry.source.first, entry.source.last.or(entry.source.first));
-    let range = first.zip(last).is_none_or(|(first, last)| {
-        first <= last
-            && first.is_ipv4() == last.is_ipv4()
-            && first.is_ipv4() == entry.address.is_ipv4()
-            && !entry.source.keep
-    });
-    if !range || first.is_none() && last.is_some() {
+    let SourceEntry { keep, first, last } = entry.source;
+    let source = match (keep, first, last) {
+        (true, None, None) => Some(Source::Keep),
+        (false, None, None) => Some(Source::Masquerade),
+        (false, Some(first), last) => Some(Source::Pool(first, last.unwrap_or(first))),
+        (true, ..) | (false, None, Some(_)) => None,
+    };
+    let source = source.filter(|source| source.fits(entry.address.ip())).unwrap_or_else(|| {
         wrong.push(Wrong::Source { listener: name() });
-    }
+        Source::default()
+    });
     let connect_timeout = entry.connect_timeout.unwrap_or(defaults.connect_timeout);
     let idle_timeout = entry.idle_timeout.unwrap_or(defaults.idle_timeout);
     for (field, zero) in [
@@ -227,11 +230,7 @@ fn listener(entry: ListenerEntry, wrong: &mut Vec<Wrong>) -> Listener {
         },
         interface: entry.interface.map(Into::into),
         proxy_protocol: entry.proxy_protocol,
-        source: match (entry.source.keep, entry.source.first) {
-            (true, _) => Source::Keep,
-            (false, Some(first)) => Source::Pool(first, entry.source.last.unwrap_or(first)),
-            (false, None) => Source::Masquerade,
-        },
+        source,
         connect_timeout,
         idle_timeout,
         check_port,

@@ -112,15 +112,15 @@ struct Page {
     refused: bool,
 }
 
-type OfBackend = (&'static str, &'static str, fn(&BackendState) -> u64);
+/// With whether it is also known of what the kernel carries.
+type OfBackend = (&'static str, &'static str, bool, fn(&BackendState) -> u64);
 type OfListener = (&'static str, &'static str, fn(&Live) -> u64);
 
-/// The first is counted by the kernel too; of the others it says nothing.
 const BACKEND_COUNTERS: [OfBackend; 4] = [
-    ("connections", "Connections or flows that came about", |one| one.opened.load(Relaxed)),
-    ("failed_connections", "Connections that did not come about", |one| one.failed.load(Relaxed)),
-    ("to_backend_bytes", "Carried to the backend", |one| one.to_backend.load(Relaxed)),
-    ("to_client_bytes", "Carried to clients", |one| one.to_client.load(Relaxed)),
+    ("connections", "Connections or flows that came about", true, |one| one.opened.load(Relaxed)),
+    ("failed_connections", "Connections that did not come about", false, |one| one.failed.load(Relaxed)),
+    ("to_backend_bytes", "Carried to the backend", false, |one| one.to_backend.load(Relaxed)),
+    ("to_client_bytes", "Carried to clients", false, |one| one.to_client.load(Relaxed)),
 ];
 const LISTENER_COUNTERS: [OfListener; 2] = [
     ("over_limit", "Clients that were sent away because there were too many", |live| {
@@ -164,9 +164,9 @@ fn addresses(shown: &Shown, backend: &BackendState) -> [String; 2] {
 
 impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (number, (name, help, count)) in BACKEND_COUNTERS.into_iter().enumerate() {
+        for (name, help, by_kernel_too, count) in BACKEND_COUNTERS {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            for (shown, backend) in self.backends().filter(|(shown, _)| number == 0 || !shown.by_kernel) {
+            for (shown, backend) in self.backends().filter(|(shown, _)| by_kernel_too || !shown.by_kernel) {
                 let addresses = addresses(shown, backend);
                 let labels = labels(shown, backend, &addresses);
                 ConstCounter::new(count(backend)).encode(family.encode_family(&labels)?)?;

@@ -101,6 +101,18 @@ pub enum Source {
     Pool(IpAddr, IpAddr),
 }
 
+impl Source {
+    /// Whether backends of a listener at `ip` can be shown this.
+    pub(crate) fn fits(self, ip: IpAddr) -> bool {
+        match self {
+            Self::Masquerade | Self::Keep => true,
+            Self::Pool(first, last) => {
+                first <= last && first.is_ipv4() == last.is_ipv4() && first.is_ipv4() == ip.is_ipv4()
+            }
+        }
+    }
+}
+
 /// What one listener may use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -95,16 +95,8 @@ pub(crate) fn refusal(listener: &Listener) -> Option<&'static str> {
             "a backend is on loopback, where the kernel leads nobody from outside: carry it in user space",
         );
     }
-    match listener.source {
-        Source::Pool(first, last)
-            if first.is_ipv4() != listener.address.is_ipv4()
-                || last.is_ipv4() != first.is_ipv4()
-                || first > last =>
-        {
-            Some("the source addresses are no range of the listener's IP family")
-        }
-        Source::Masquerade | Source::Keep | Source::Pool(..) => None,
-    }
+    (!listener.source.fits(listener.address.ip()))
+        .then_some("the source addresses are no range of the listener's IP family")
 }
 
 #[cfg(test)]
