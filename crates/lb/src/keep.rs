@@ -1,27 +1,28 @@
 //! The one task that owns the pools: what is wanted, what was noticed, and time go in; views for the threads come out.
 
+mod kept;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use balance::{Affinity, Gone, Pool, Standing};
+use balance::{Pool, Standing};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
+use self::kept::Kept;
 use crate::check;
-use crate::error::{LbError, hint};
+use crate::error::LbError;
 use crate::kernel::{self, Kernel, plan};
 use crate::metrics::{Board, Shown};
 use crate::path::{DataPath, forwards, may_use_kernel, why_not_kernel};
-use crate::userspace::live::{BackendState, Live, Report, Reports, View, lock};
+use crate::userspace::live::{Live, Report, Reports, View};
 use crate::userspace::threads::Threads;
 use crate::vips::{self, Vips};
 use crate::wanted::{Listener, Protocol, Source, Wanted};
 
-/// Clients that are remembered per listener, where a client comes back to the same backend.
-const REMEMBERED: usize = 100_000;
 /// How often it is looked whether those that leave have finished.
 const LOOK: Duration = Duration::from_millis(100);
 /// For so long a listener that closes takes whoever waits at its door.
@@ -142,20 +143,6 @@ struct Keeper {
     listeners: BTreeMap<(Protocol, SocketAddr), Kept>,
     /// Those that take no more clients and have some left.
     closing: Vec<Kept>,
-}
-
-struct Kept {
-    listener: Arc<Listener>,
-    live: Arc<Live>,
-    pool: Pool,
-    states: BTreeMap<SocketAddr, Arc<BackendState>>,
-    affinity: Option<Arc<Mutex<Affinity>>>,
-    /// Those that have failed their checks since the last tick.
-    lost: Vec<SocketAddr>,
-    by_kernel: bool,
-    bound: Result<SocketAddr, Unbound>,
-    /// Until when somebody may come in who was at the door when it was closed.
-    door: Duration,
 }
 
 impl Keeper {
@@ -544,93 +531,4 @@ impl Keeper {
 fn addresses(closing: &[Kept]) -> BTreeSet<(Arc<str>, IpAddr)> {
     let on = |kept: &Kept| Some((Arc::clone(kept.listener.interface.as_ref()?), kept.listener.address.ip()));
     closing.iter().filter_map(on).collect()
-}
-
-impl Kept {
-    fn configure(&mut self, listener: Listener, now: Duration) {
-        let span = listener.settings.affinity;
-        if span != self.listener.settings.affinity || self.affinity.is_some() != span.is_some() {
-            self.affinity = span.map(|span| Arc::new(Mutex::new(Affinity::new(span, REMEMBERED))));
-        }
-        for backend in &listener.backends {
-            self.states.entry(backend.address).or_insert_with(|| {
-                Arc::new(BackendState::new(backend.address, Arc::clone(&backend.cluster)))
-            });
-        }
-        self.pool.configure(listener.settings.clone(), listener.backends.clone(), now);
-        self.listener = Arc::new(listener);
-        self.publish();
-    }
-
-    fn bind(&mut self, threads: &Threads) {
-        let Listener { protocol, address, name, .. } = &*self.listener;
-        self.bound = threads
-            .listen(*protocol, *address, &self.live)
-            .map_err(|error| self.unbound(error.to_string(), hint(&error)));
-        if let Ok(address) = self.bound {
-            tracing::info!(listener = %name, %address, protocol = protocol.name(), "listening");
-        }
-    }
-
-    /// Says of each backend how it stands.
-    fn stand(&mut self) {
-        let picture = self.pool.picture();
-        for (backend, standing) in self.pool.standings() {
-            if let Some(state) = self.states.get(&backend.address)
-                && state.stand(standing, picture.number_of(backend.address).is_some())
-                && self.by_kernel
-            {
-                self.lost.push(backend.address);
-            }
-        }
-    }
-
-    /// Gives the threads the picture of now.
-    fn publish(&mut self) {
-        self.stand();
-        let picture = self.pool.picture();
-        let of = |address: SocketAddr, cluster: &Arc<str>| {
-            let known = self.states.get(&address).cloned();
-            known.unwrap_or_else(|| Arc::new(BackendState::new(address, Arc::clone(cluster))))
-        };
-        let states = picture.candidates().iter().map(|one| of(one.address, &one.cluster)).collect();
-        self.live.view.store(Arc::new(View {
-            listener: Arc::clone(&self.listener),
-            picture: Arc::clone(picture),
-            states,
-            affinity: self.affinity.clone(),
-        }));
-    }
-
-    /// The backends that have gone. What the kernel carries is not counted: it has all of its time.
-    fn tick(&mut self, now: Duration) -> Vec<SocketAddr> {
-        let (states, in_kernel) = (&self.states, self.by_kernel);
-        let counted = |address| states.get(&address).map_or(0, |state| state.open.load(Relaxed));
-        let open = |address| if in_kernel || now < self.door { 1 } else { counted(address) };
-        let (changed, gone) = self.pool.tick(open, now);
-        let mut addresses = Vec::new();
-        for one in gone {
-            let (address, overdue) = match one {
-                Gone::Finished(address) => (address, false),
-                Gone::Overdue(address) => (address, true),
-            };
-            addresses.push(address);
-            if let Some(state) = self.states.remove(&address).filter(|_| overdue) {
-                let open = state.open.load(Relaxed);
-                tracing::warn!(listener = %self.listener.name, backend = %address, open, "its time to finish is over");
-                state.cut();
-            }
-        }
-        if changed {
-            self.publish();
-        }
-        if let Some(affinity) = &self.affinity {
-            lock(affinity).forget(now);
-        }
-        addresses
-    }
-
-    fn unbound(&self, why: String, hint: &'static str) -> Unbound {
-        Unbound { name: Arc::clone(&self.listener.name), address: self.listener.address, why, hint }
-    }
 }
