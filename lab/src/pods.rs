@@ -13,6 +13,8 @@ use tokio::io::AsyncWriteExt;
 
 /// How long a pod may take to run. Far more than it needs: the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long one of several tries to run a command may take: a stream to a pod that hangs must not use up the time of all.
+const ATTEMPT: Duration = Duration::from_secs(20);
 
 impl Cluster {
     /// Applies objects with kubectl, as a user would.
@@ -88,12 +90,22 @@ impl Cluster {
 
     /// Runs `command` in a pod and returns what it printed; a bad exit status is an error.
     pub async fn exec(&self, namespace: &str, pod: &str, command: &[&str]) -> Result<String> {
+        self.exec_within(PATIENCE, namespace, pod, command).await
+    }
+
+    async fn exec_within(
+        &self,
+        patience: Duration,
+        namespace: &str,
+        pod: &str,
+        command: &[&str],
+    ) -> Result<String> {
         let mut kubectl = self.kubectl();
         kubectl.args(["-n", namespace, "exec", pod, "--"]).args(command).stdin(Stdio::null());
         let line = format!("kubectl exec {pod} -- {}", command.join(" "));
-        let output = tokio::time::timeout(PATIENCE, kubectl.output()).await;
+        let output = tokio::time::timeout(patience, kubectl.output()).await;
         let output = output
-            .map_err(|_| Deadline::after(PATIENCE, line.clone()).passed("no end"))?
+            .map_err(|_| Deadline::after(patience, line.clone()).passed("no end"))?
             .doing(|| format!("run `{line}`"))?;
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -112,7 +124,7 @@ impl Cluster {
     ) -> Result<String> {
         let what = format!("`{script}` in {pod} of {} says what it should", self.name());
         until(Deadline::after(Duration::from_secs(60), what), async || {
-            Ok(match self.exec(namespace, pod, &["sh", "-c", script]).await {
+            Ok(match self.exec_within(ATTEMPT, namespace, pod, &["sh", "-c", script]).await {
                 Ok(said) if content(&said) => Ok(said),
                 Ok(said) => Err(said),
                 Err(error) => Err(error.to_string()),

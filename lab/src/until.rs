@@ -31,6 +31,7 @@ pub async fn until<T>(
     deadline: Deadline,
     mut look: impl AsyncFnMut() -> Result<Result<T, String>>,
 ) -> Result<T> {
+    let mut before: Option<String> = None;
     loop {
         // A look that hangs must not outlive the deadline either.
         let left = deadline.at.saturating_duration_since(Instant::now()).max(PACE);
@@ -38,11 +39,15 @@ pub async fn until<T>(
             Ok(Ok(Ok(found))) => return Ok(found),
             Ok(Ok(Err(reason))) => reason,
             Ok(Err(error)) => return Err(error),
-            Err(_) => "no answer".to_owned(),
+            // Most looks that end so only began too late: what was seen before says more.
+            Err(_) => before
+                .as_ref()
+                .map_or("no answer".to_owned(), |seen| format!("no answer, and before: {seen}")),
         };
         if Instant::now() >= deadline.at {
             return Err(deadline.passed(last));
         }
+        before = Some(last);
         tokio::time::sleep(PACE).await;
     }
 }
@@ -68,5 +73,18 @@ mod tests {
         });
         let text = found.await.unwrap_err().to_string();
         assert!(text.contains("an answer") && text.contains("no answer"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_look_that_begins_too_late_does_not_hide_what_was_seen() {
+        let mut looks = 0;
+        let found = until(Deadline::after(Duration::from_millis(80), "an answer"), async || {
+            looks += 1;
+            if looks > 1 {
+                std::future::pending::<()>().await;
+            }
+            Ok(Err::<(), _>("connection refused".to_owned()))
+        });
+        assert!(found.await.unwrap_err().to_string().contains("connection refused"));
     }
 }

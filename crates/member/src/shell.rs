@@ -2,6 +2,7 @@
 
 pub(crate) mod failure;
 mod families;
+mod free;
 mod pulse;
 pub(crate) mod requests;
 mod watch;

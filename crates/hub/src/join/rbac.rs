@@ -65,6 +65,7 @@ pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
                     rule("", &["namespaces", "nodes"], READ),
                     rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS], READ),
                     rule("networking.k8s.io", &["servicecidrs"], &["get", "list"]),
+                    rule("networking.k8s.io", &["ipaddresses"], &["get"]),
                     // What is made: derived Services, their slices, ServiceImports.
                     rule("", &["services"], OWN),
                     rule("discovery.k8s.io", &["endpointslices"], OWN),

@@ -13,7 +13,7 @@ use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource};
 use serde_json::json;
 
-use super::failure;
+use super::{failure, free};
 use crate::Permit;
 use crate::clients::WRITE_DEADLINE;
 use crate::core::event::{Answer, Failure, Request, Seen};
@@ -37,6 +37,9 @@ async fn send(client: &Client, edge: &Edge, request: &Request) -> Result<Answer,
     let hub = &*edge.hub;
     match request {
         Request::Service { body, ips, onto } => {
+            if onto.is_none() {
+                free::check(client, ips).await?;
+            }
             let object = edge::service::write(body, ips, hub, onto.as_ref());
             put(client, edge, body.of.namespace.as_str(), &object, onto.is_some()).await
         }
