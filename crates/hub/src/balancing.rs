@@ -12,6 +12,7 @@ mod addresses;
 mod builtin;
 mod carry;
 mod desk;
+mod ledger;
 mod spec;
 mod write;
 

@@ -32,6 +32,8 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name": "Dispatched", "type": "string",
         "jsonPath": ".status.conditions[?(@.type==\"EndpointSliceDispatched\")].status",
         "description": "Whether every consumer has the providers' endpoints"}"#,
+    printcolumn = r#"{"name": "Address", "type": "string", "jsonPath": ".status.loadBalancer.ingress[0].ip",
+        "description": "The first address of its load balancer"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name": "Types", "type": "string", "priority": 1, "jsonPath": ".spec.types"}"#,
     printcolumn = r#"{"name": "Stale", "type": "string", "priority": 1,

@@ -66,6 +66,8 @@ fn one_address_leads_to_pods_of_two_members_without_root() {
         let ip = object["status"]["loadBalancer"]["ingress"][0]["ip"].as_str().ok_or(said)?;
         format!("{ip}:8088").parse().map_err(|error| format!("{ip}: {error}"))
     });
+    let table = place.run("atoll get -C hub mcs balanced");
+    assert!(table.contains("ADDRESS") && table.contains(&vip.ip().to_string()), "{table}");
     until("both members answer", || {
         let counts = counted(vip, 40);
         if counts.len() == 2 && counts.keys().all(|who| who.starts_with("member")) {

@@ -1,8 +1,8 @@
 //! The built-in provider: addresses of the pool, and one `ConfigMap` per service that says what a balancer should do. The `ConfigMap` is the
 //! record of what was given: a restarted hub, or another leader, reads it back.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use atoll_api::names::annotation::balancing::{ADDRESSES, ALGORITHM, OWNER, PROXY_PROTOCOL};
 use atoll_api::names::label;
@@ -11,13 +11,13 @@ use atoll_member::Permit;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
-use lb::Protocol;
 use lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait};
 use lb::published::{self, Choices};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::addresses::{self, Refused, Taken};
+use super::addresses::{self, Refused};
+use super::ledger::Ledger;
 use crate::connect::{code, why};
 use crate::join::known;
 use crate::networks::Ranges;
@@ -33,13 +33,18 @@ pub(super) struct BuiltIn {
     maps: Api<ConfigMap>,
     pool: Ranges,
     permit: Permit,
-    /// One at a time, so that no address is given twice. Other hubs are no concern: one leads.
-    giving: Mutex<()>,
+    /// Who has which addresses, as far as this hub knows. Held while one is given, so that none is given twice; other hubs are
+    /// no concern: one leads.
+    ledger: Mutex<Option<Ledger>>,
 }
 
 /// The `ConfigMaps` of all services.
 pub(super) fn ours() -> String {
     format!("{}={}", label::BALANCER, label::BALANCER_BUILTIN)
+}
+
+fn is_ours(map: &ConfigMap) -> bool {
+    map.labels().get(label::BALANCER).map(String::as_str) == Some(label::BALANCER_BUILTIN)
 }
 
 fn name(key: &Key) -> String {
@@ -59,7 +64,7 @@ impl From<Refused> for ProviderError {
 impl BuiltIn {
     pub(super) fn new(client: Client, namespace: &str, pool: Ranges, permit: Permit) -> Self {
         let maps = Api::namespaced(client.clone(), namespace);
-        Self { client, maps, pool, permit, giving: Mutex::new(()) }
+        Self { client, maps, pool, permit, ledger: Mutex::new(None) }
     }
 
     fn may_write(&self) -> Result<(), ProviderError> {
@@ -70,21 +75,22 @@ impl BuiltIn {
     }
 
     async fn make(&self, key: &Key, spec: &Spec) -> Result<Status, ProviderError> {
-        let _one = self.giving.lock().await;
-        let all = self.maps.list(&ListParams::default().labels(&ours())).await;
-        let (mine, others): (Vec<_>, Vec<_>) = all
-            .map_err(|error| passing(&error))?
-            .items
-            .into_iter()
-            .partition(|map| map.name_any() == name(key));
+        let mut ledger = self.ledger.lock().await;
+        let mine = self.maps.get_opt(&name(key)).await.map_err(|error| passing(&error))?.filter(is_ours);
         // One of a former life of the service, whose address is nobody's any more, is written over.
-        let mine = mine.into_iter().next();
         let before =
             mine.as_ref().filter(|map| owner(map) == Some(&*key.uid)).map(listeners).unwrap_or_default();
         let ports: BTreeSet<_> = spec.ports.iter().map(|port| (port.protocol, port.port)).collect();
         let asked = addresses_of(spec.annotations.get(ADDRESSES).map(String::as_str).unwrap_or_default());
         let has = mine.as_ref().map(given).unwrap_or_default();
-        let given = addresses::choose(&self.pool, &asked, &has, &ports, &taken(&others))?;
+        let choose = |ledger: &Ledger| {
+            addresses::choose(&self.pool, &asked, &has, &ports, &ledger.taken_beside(&name(key)))
+        };
+        let given = match ledger.as_ref().map(choose) {
+            Some(Ok(given)) => given,
+            // Nobody is refused for something that a person has taken away by hand since.
+            Some(Err(_)) | None => choose(ledger.insert(self.read().await?))?,
+        };
         if given.iter().any(|address| !has.contains(address)) {
             self.check_pool().await?; // what a service has stays with it: a cluster that joins must not stop it
         }
@@ -93,8 +99,17 @@ impl BuiltIn {
         whole.backends.extend(published::recalled(&before, spec));
         let text = published::text(&published::listeners(key, &whole, choices(spec), &given));
         self.may_write()?;
-        self.put(key, mine, text, &given).await.map_err(|error| passing(&error))?;
+        let known = ledger.take(); // What came of a write that fails is not known.
+        let map = self.put(key, mine, text, &given).await.map_err(|error| passing(&error))?;
+        *ledger = known.map(|known| known.with(&map));
         Ok(status(given))
+    }
+
+    /// Who has which addresses.
+    async fn read(&self) -> Result<Ledger, ProviderError> {
+        let all = self.maps.list(&ListParams::default().labels(&ours())).await;
+        let maps = all.map_err(|error| passing(&error))?.items;
+        Ok(maps.iter().fold(Ledger::default(), Ledger::with))
     }
 
     /// Whether the pool can be used beside the members that there are.
@@ -111,7 +126,7 @@ impl BuiltIn {
         before: Option<ConfigMap>,
         text: String,
         given: &[IpAddr],
-    ) -> Result<(), kube::Error> {
+    ) -> Result<ConfigMap, kube::Error> {
         let mut map = before.clone().unwrap_or_default();
         map.metadata.name = Some(name(key));
         map.data = Some([(TEXT.to_owned(), text)].into());
@@ -122,10 +137,10 @@ impl BuiltIn {
         let given: Vec<String> = given.iter().map(ToString::to_string).collect();
         annotations.insert(GIVEN.to_owned(), given.join(","));
         match before {
-            Some(before) if before == map => Ok(()),
+            Some(before) if before == map => Ok(map),
             // With the version that was read: whoever leads by now has the last word.
-            Some(_) => self.maps.replace(&name(key), &PostParams::default(), &map).await.map(drop),
-            None => self.maps.create(&PostParams::default(), &map).await.map(drop),
+            Some(_) => self.maps.replace(&name(key), &PostParams::default(), &map).await,
+            None => self.maps.create(&PostParams::default(), &map).await,
         }
     }
 }
@@ -134,7 +149,7 @@ fn owner(map: &ConfigMap) -> Option<&str> {
     map.annotations().get(OWNER).map(String::as_str)
 }
 
-fn given(map: &ConfigMap) -> Vec<IpAddr> {
+pub(super) fn given(map: &ConfigMap) -> Vec<IpAddr> {
     addresses_of(map.annotations().get(GIVEN).map(String::as_str).unwrap_or_default())
 }
 
@@ -149,28 +164,8 @@ fn addresses_of(text: &str) -> Vec<IpAddr> {
     addresses
 }
 
-fn listeners(map: &ConfigMap) -> Vec<Value> {
+pub(super) fn listeners(map: &ConfigMap) -> Vec<Value> {
     published::read(map.data.as_ref().and_then(|data| data.get(TEXT)).map(String::as_str).unwrap_or_default())
-}
-
-fn taken(maps: &[ConfigMap]) -> Taken {
-    let mut taken = Taken::new();
-    for map in maps {
-        let who = map.name_any();
-        let who = who.strip_prefix("lb.").unwrap_or(&who).replacen('.', "/", 1);
-        let mut ports: BTreeMap<IpAddr, BTreeSet<(Protocol, u16)>> =
-            given(map).into_iter().map(|address| (address, BTreeSet::new())).collect();
-        for listener in listeners(map) {
-            let address = listener["address"].as_str().and_then(|text| text.parse::<SocketAddr>().ok());
-            let Some(address) = address else { continue };
-            let protocol = if listener["protocol"] == "UDP" { Protocol::Udp } else { Protocol::Tcp };
-            ports.entry(address.ip()).or_default().insert((protocol, address.port()));
-        }
-        for (address, ports) in ports {
-            taken.entry(address).or_default().push((who.clone(), ports));
-        }
-    }
-    taken
 }
 
 fn choices(spec: &Spec) -> Choices {
@@ -203,16 +198,19 @@ impl Provider for BuiltIn {
     }
 
     async fn ensure_deleted(&self, key: &Key) -> Result<(), ProviderError> {
-        let _one = self.giving.lock().await;
+        let mut ledger = self.ledger.lock().await;
         let map = self.maps.get_opt(&name(key)).await.map_err(|error| passing(&error))?;
         let Some(map) = map.filter(|map| owner(map) == Some(&*key.uid)) else { return Ok(()) };
         self.may_write()?;
         let preconditions = Preconditions { uid: map.uid(), resource_version: map.resource_version() };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let known = ledger.take();
         match self.maps.delete(&name(key), &params).await {
-            Ok(_) => Ok(()),
-            Err(error) if code(&error) == Some(404) => Ok(()),
-            Err(error) => Err(passing(&error)),
+            Ok(_) => {}
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => return Err(passing(&error)),
         }
+        *ledger = known.map(|known| known.without(&name(key)));
+        Ok(())
     }
 }

@@ -193,11 +193,18 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     let outside = mcs("outside", &json!({"atoll.dev/lb-addresses": "192.0.2.9"}));
     world.hub.apply(outside.clone()).await?;
     says(&world, &outside, "192.0.2.9 is not in the pool 192.0.2.0/30").await?;
+    // A ConfigMap of the name that is not ours is left alone.
+    let mut theirs = published("second");
+    theirs["data"] = json!({"mine": "yes"});
+    world.hub.apply(theirs.clone()).await?;
+    let second = mcs("second", &json!({}));
+    world.hub.apply(second.clone()).await?;
+    says(&world, &second, "already exists").await?;
+    ensure!(world.hub.get(&theirs).await?["data"] == json!({"mine": "yes"}));
+    world.hub.delete(&theirs).await?;
     // Another port of the same address is nobody's.
     world.members[0].apply(service("clash", 81)).await?;
     says(&world, &clash, "it has 192.0.2.1, and nobody answers there").await?;
-    let second = mcs("second", &json!({}));
-    world.hub.apply(second.clone()).await?;
     says(&world, &second, "it has 192.0.2.2, and nobody answers there").await?;
     let third = mcs("third", &json!({}));
     world.hub.apply(third.clone()).await?;
