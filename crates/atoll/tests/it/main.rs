@@ -7,6 +7,8 @@ mod balanced;
 mod lb;
 mod members;
 mod objects;
+mod policies;
+mod sandbox;
 mod walkthrough;
 
 use std::io::Write;
