@@ -1,5 +1,6 @@
 //! What goes, and what must not.
 
+use atoll_engine::engine::Engine;
 use atoll_engine::names::SliceName;
 use atoll_engine::world::Change;
 
@@ -61,35 +62,37 @@ fn broken_relist_deletes_nothing() {
     }
 }
 
-#[test]
-fn slices_of_a_source_that_was_not_heard_stay_as_they_are() {
-    let before = Cluster::imported();
-    let mut cluster = Cluster::restarted(&before);
-    // A hub that has heard from `b` and `c` only; `c` exports the service as well.
-    let mut engine = atoll_engine::engine::Engine::default();
+/// A hub that has heard from `b` and `c` only, and from `c` these changes.
+fn not_told_by_a(changes: impl IntoIterator<Item = Change>) -> Engine {
+    let mut engine = Engine::default();
     for member in ["a", "b", "c"] {
         let _ = engine.apply(&id(member), Change::Joined);
     }
     let shop =
         Change::Namespace(super::cluster::namespace(), Some(atoll_engine::facts::NamespaceState::Active));
-    for (member, change) in [
-        ("b", shop),
-        ("c", Change::Service(web(), Some(super::cluster::service(false)))),
-        ("c", Change::Export(web(), Some(export()))),
-        (
-            "c",
-            Change::Slice(
-                web(),
-                SliceName::parse("web-9").unwrap(),
-                Some(super::cluster::slice("10.9.0.1").into()),
-            ),
-        ),
-        ("b", Change::Heard(super::cluster::capabilities())),
-        ("c", Change::Heard(super::cluster::capabilities())),
-    ] {
-        let _ = engine.apply(&id(member), change);
+    let _ = engine.apply(&id("b"), shop);
+    for change in changes {
+        let _ = engine.apply(&id("c"), change);
     }
-    cluster.engine = engine;
+    for member in ["b", "c"] {
+        let _ = engine.apply(&id(member), Change::Heard(super::cluster::capabilities()));
+    }
+    engine
+}
+
+#[test]
+fn slices_of_a_source_that_was_not_heard_stay_as_they_are() {
+    let before = Cluster::imported();
+    let mut cluster = Cluster::restarted(&before);
+    cluster.engine = not_told_by_a([
+        Change::Service(web(), Some(super::cluster::service(false))),
+        Change::Export(web(), Some(export())),
+        Change::Slice(
+            web(),
+            SliceName::parse("web-9").unwrap(),
+            Some(super::cluster::slice("10.9.0.1").into()),
+        ),
+    ]);
     cluster.sync();
     cluster.assign();
     cluster.settle();
@@ -102,22 +105,10 @@ fn slices_of_a_source_that_was_not_heard_stay_as_they_are() {
 fn slices_that_nobody_knows_outlive_their_service_when_it_is_made_anew() {
     let before = Cluster::imported();
     let mut cluster = Cluster::restarted(&before);
-    let mut engine = atoll_engine::engine::Engine::default();
-    for member in ["a", "b", "c"] {
-        let _ = engine.apply(&id(member), Change::Joined);
-    }
-    let shop =
-        Change::Namespace(super::cluster::namespace(), Some(atoll_engine::facts::NamespaceState::Active));
-    for (member, change) in [
-        ("b", shop),
-        ("c", Change::Service(web(), Some(super::cluster::service(true)))),
-        ("c", Change::Export(web(), Some(export()))),
-        ("b", Change::Heard(super::cluster::capabilities())),
-        ("c", Change::Heard(super::cluster::capabilities())),
-    ] {
-        let _ = engine.apply(&id(member), change);
-    }
-    cluster.engine = engine;
+    cluster.engine = not_told_by_a([
+        Change::Service(web(), Some(super::cluster::service(true))),
+        Change::Export(web(), Some(export())),
+    ]);
     cluster.sync();
     cluster.assign();
     cluster.settle();
