@@ -257,6 +257,37 @@ async fn what_the_members_owner_set_on_the_service_stays_and_it_goes_only_where_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_of_the_user_has_the_service_again_when_the_multi_cluster_service_goes() -> Outcome {
+    let mut world = two().await?;
+    let policy = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"name": "serve", "namespace": "shop"},
+        "spec": {"resourceSelectors": [{"apiVersion": "v1", "kind": "Service", "name": "serve"}],
+            "placement": {"clusterAffinity": {"clusterNames": ["member1"]}}}});
+    world.hub.apply(policy).await?;
+    let there = |found: &Value| !found.is_null();
+    world.members[0].becomes(&service("serve"), "the policy brings it", there).await?;
+    let first = world.members[0].get(&service("serve")).await?;
+    let object = mcs("serve", between(&["member1"], &["member2"]));
+    world.hub.apply(object.clone()).await?;
+    world.members[1].becomes(&service("serve"), "the MultiClusterService brings it", there).await?;
+    is_fine(&world.hub, &object).await?;
+    world.hub.delete(&object).await?;
+    world.members[1].becomes(&service("serve"), "the policy does not want it there", Value::is_null).await?;
+    let binding = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": {"name": "serve-service", "namespace": "shop"}});
+    world
+        .hub
+        .becomes(&binding, "it is where the policy says", |found| {
+            let clusters = found["spec"]["clusters"].as_array().cloned().unwrap_or_default();
+            clusters.iter().map(|one| &one["name"]).eq(["member1"])
+        })
+        .await?;
+    let last = world.members[0].get(&service("serve")).await?;
+    ensure!(last["metadata"]["uid"] == first["metadata"]["uid"], "it was never taken away: {last:#}");
+    world.halt().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_hub_takes_nothing_away_and_finishes_what_was_deleted_meanwhile() -> Outcome {
     let mut world = two().await?;
     let object = mcs("serve", between(&["member1"], &["member2"]));
