@@ -79,7 +79,7 @@ mod tests {
         let web = ("shop/web".to_owned(), vec![(Protocol::Tcp, 80)]);
         let dns = ("shop/dns".to_owned(), vec![(Protocol::Udp, 53)]);
         assert_eq!(names(&ledger.taken_beside("lb.shop.new"), "192.0.2.1"), [dns.clone(), web.clone()]);
-        assert_eq!(names(&ledger.taken_beside("lb.shop.web"), "192.0.2.1"), [dns.clone()]);
+        assert_eq!(names(&ledger.taken_beside("lb.shop.web"), "192.0.2.1"), [dns]);
         assert_eq!(
             names(&ledger.taken_beside("lb.shop.dns"), "2001:db8::1"),
             [("shop/web".to_owned(), vec![])]

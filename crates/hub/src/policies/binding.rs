@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use atoll_api::names::annotation::{self, policy as claimed};
+use atoll_api::names::finalizer;
 use atoll_api::names::kind::work;
 use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::{Kind, ObjectKey, replicas};
@@ -48,6 +49,11 @@ fn kind_of(kind: &str) -> Kind {
 /// Both kinds of bindings.
 pub(super) fn kinds() -> [Kind; 2] {
     [kind_of(work::RESOURCE_BINDING), kind_of(work::CLUSTER_RESOURCE_BINDING)]
+}
+
+/// What holds a binding up.
+pub(super) fn finalizer_of(binding: &ObjectKey) -> &'static str {
+    if binding.namespace.is_empty() { finalizer::CLUSTER_BINDING } else { finalizer::BINDING }
 }
 
 /// A binding of a former life.
@@ -111,7 +117,8 @@ pub(super) fn write(
     holders: &Holders,
     required_by: &[ObjectKey],
 ) -> Value {
-    let mut meta = json!({ "name": binding.name });
+    // Its namespace goes only when nobody holds a copy: who does is said nowhere else.
+    let mut meta = json!({ "name": binding.name, "finalizers": [finalizer_of(binding)] });
     if !binding.namespace.is_empty() {
         meta["namespace"] = binding.namespace.as_str().into();
     }

@@ -140,6 +140,9 @@ pub(super) struct Desk {
     items: BTreeMap<ObjectKey, Item>,
     /// Whose a binding is.
     bindings: BTreeMap<ObjectKey, ObjectKey>,
+    /// Bindings that somebody deleted, and that wait for us; and namespaces that go.
+    deleted: BTreeSet<ObjectKey>,
+    closing: BTreeSet<String>,
     policies: BTreeMap<PolicyId, (ObjectKey, String)>,
     told: BTreeMap<(ObjectKey, &'static str), String>,
     /// Templates of which nothing is shown before members that run have spoken.
@@ -177,7 +180,10 @@ impl Desk {
                 }
             }
             Event::Copy(id, report) => self.copied(&id, report, now),
-            Event::Waited => self.show_waiting(now),
+            Event::Waited => {
+                self.show_waiting(now);
+                self.let_go();
+            }
             Event::Implied(key, intent) => self.imply(key, intent.as_deref()),
             Event::Absent(key, absent) => self.absent(&key, absent),
             Event::Written(key, object) => {
@@ -257,10 +263,14 @@ impl Desk {
                 }
             }
             Source::Namespaces => {
+                match object.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string()) {
+                    true => drop(self.closing.insert(key.name.clone())),
+                    false => drop(self.closing.remove(&key.name)),
+                }
                 self.import_mode(&key, object);
                 self.namespace(&key.name, object);
             }
-            Source::Bindings(_) => self.bound(&key, object),
+            Source::Bindings(_) => self.bound(source, &key, object),
             Source::Templates(_) => {
                 if key.namespace == self.own_namespace && !key.namespace.is_empty() {
                     return;
@@ -276,8 +286,11 @@ impl Desk {
     }
 
     /// A binding of a former life, or one that somebody has deleted.
-    fn bound(&mut self, key: &ObjectKey, object: Option<&Value>) {
+    fn bound(&mut self, source: &Source, key: &ObjectKey, object: Option<&Value>) {
+        let going = object.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
         match (object, self.bindings.get(key).cloned()) {
+            // One that we have let go of ourselves.
+            (Some(_), None) if going && self.listed.contains(source) => {}
             (Some(object), None) => {
                 let Some(Recalled { of, decision, holders, required_by }) = binding::recall(object) else {
                     return;
@@ -287,6 +300,9 @@ impl Desk {
                 item.holders.extend(holders.into_iter().map(|id| (id, Held::Silent)));
                 item.status = object["status"].clone();
                 self.bindings.insert(key.clone(), of.clone());
+                if going {
+                    self.deleted.insert(key.clone());
+                }
                 if !required_by.is_empty() {
                     self.along.push((of.clone(), required_by));
                 }
@@ -296,9 +312,11 @@ impl Desk {
                     self.placer.look_again(&of);
                 }
             }
+            (Some(_), Some(_)) if going => drop(self.deleted.insert(key.clone())),
             // Ours, as we wrote it.
             (Some(_), Some(_)) | (None, None) => {}
             (None, Some(of)) => {
+                self.deleted.remove(key);
                 if let Some(item) = self.items.get_mut(&of) {
                     (item.written, item.status, item.persisted) = (Value::Null, Value::Null, false);
                     self.placer.look_again(&of);
@@ -307,6 +325,19 @@ impl Desk {
                 }
             }
         }
+    }
+
+    /// Lets go of what was deleted though its template is there: it is made anew. In a namespace that goes the template goes too, and who
+    /// holds a copy has to be known until then.
+    fn let_go(&mut self) {
+        let waits = |key: &ObjectKey| {
+            let item = self.bindings.get(key).and_then(|of| self.items.get(of));
+            self.closing.contains(&key.namespace) || item.is_none_or(|item| item.placed.is_none())
+        };
+        let (waiting, done) = std::mem::take(&mut self.deleted).into_iter().partition(waits);
+        self.deleted = waiting;
+        let done: BTreeSet<ObjectKey> = done;
+        self.out.extend(done.into_iter().map(Command::DeleteBinding));
     }
 
     fn started(&mut self, id: &ClusterId) {
@@ -422,6 +453,7 @@ impl Desk {
         if item.placed.is_none() && item.holders.is_empty() {
             if let Some(binding) = self.items.remove(key).and_then(|item| item.binding) {
                 self.bindings.remove(&binding);
+                self.deleted.remove(&binding);
                 self.out.push(Command::DeleteBinding(binding));
             }
             return;

@@ -7,10 +7,11 @@ use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_member::Permit;
 use k8s_openapi::api::core::v1::Event as KubeEvent;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
-use kube::{Api, Client, discovery};
+use kube::{Api, Client, ResourceExt, discovery};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use super::binding;
 use super::desk::Event;
 use crate::connect::{code, why};
 use crate::latest;
@@ -113,9 +114,9 @@ async fn carry_out(client: &Client, key: &ObjectKey, write: &Write) -> Result<()
                 other => other.map(drop),
             }
         }
-        Write::Delete => match api(client, key).await?.delete(&key.name, &DeleteParams::default()).await {
+        Write::Delete => match delete(&api(client, key).await?, key).await {
             Err(error) if code(&error) == Some(404) => Ok(()),
-            other => other.map(drop),
+            other => other,
         },
         Write::Tell { uid, warning, reason, message } => {
             let about = About {
@@ -133,6 +134,18 @@ async fn carry_out(client: &Client, key: &ObjectKey, write: &Write) -> Result<()
                 .map(drop)
         }
     }
+}
+
+/// Deletes a binding, also one that was deleted already and waits for us.
+async fn delete(api: &Api<DynamicObject>, key: &ObjectKey) -> Result<(), kube::Error> {
+    let Some(waits) = api.delete(&key.name, &DeleteParams::default()).await?.left() else { return Ok(()) };
+    let all = waits.finalizers();
+    let others: Vec<&String> = all.iter().filter(|one| *one != binding::finalizer_of(key)).collect();
+    if others.len() == all.len() {
+        return Ok(());
+    }
+    let meta = json!({ "resourceVersion": waits.resource_version(), "finalizers": others });
+    api.patch(&key.name, &PatchParams::default(), &Patch::Merge(json!({ "metadata": meta }))).await.map(drop)
 }
 
 /// The API of an object's kind. Bindings are ours, and need not be asked for.

@@ -5,4 +5,5 @@
 mod balancing;
 mod crossing;
 mod imports;
+mod policies;
 mod world;

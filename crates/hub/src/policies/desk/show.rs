@@ -12,9 +12,9 @@ use super::super::binding::{self, Held};
 use super::{Command, Desk};
 
 impl Desk {
-    /// Whether something is not shown yet: then [`super::Event::Waited`] is wanted after a while.
+    /// Whether something is not shown yet, or not let go of: then [`super::Event::Waited`] is wanted after a while.
     pub(in crate::policies) fn waits(&self) -> bool {
-        !self.unshown.is_empty()
+        !self.unshown.is_empty() || !self.deleted.is_empty()
     }
 
     /// Shows what has waited for a whole while: a member that runs may still have nothing to say.
