@@ -101,7 +101,10 @@ pub(crate) async fn restart(
     services: usize,
     rounds: usize,
 ) -> Result<Vec<Restart>, Error> {
-    stage.shrink(Who::Ours, services).await?;
+    // A new hub reads whatever is there: what others left would count as ours.
+    for (who, count) in [(Who::Floor, 0), (Who::Copier, 0), (Who::Ours, services)] {
+        stage.shrink(who, count).await?;
+    }
     stage.grow(Who::Ours, services).await?;
     let hook = |action: &'static str| move |why: String| Error::Hook { action, why };
     let mut restarts = Vec::new();

@@ -44,6 +44,7 @@ pub mod check;
 pub mod engine;
 pub mod explain;
 pub mod facts;
+pub mod few;
 #[cfg(test)]
 mod fixture;
 pub mod intent;

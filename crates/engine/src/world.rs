@@ -6,6 +6,7 @@ use std::sync::Arc;
 use litemap::LiteMap;
 
 use crate::facts::{Capabilities, Contact, ExportFact, NamespaceState, ServiceFact, Settings, SliceFact};
+use crate::few;
 use crate::intent::CrossCluster;
 use crate::intent::imports::HubImports;
 use crate::memory::Memory;
@@ -233,7 +234,8 @@ impl World {
     }
 
     fn holding_mut(&mut self, id: &ClusterId, key: &ServiceKey) -> &mut Holding {
-        self.services.entry(key.clone()).or_default().entry(id.clone()).or_default()
+        let holdings = self.services.entry(key.clone()).or_insert_with(few::for_one);
+        holdings.entry(id.clone()).or_insert_with(|| Holding { slices: few::for_one(), ..Holding::default() })
     }
 
     fn tidy(&mut self, id: &ClusterId, key: &ServiceKey) {

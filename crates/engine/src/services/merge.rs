@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use litemap::LiteMap;
+
 use super::exported::{self, Kind};
 use super::families::{self, Families};
 use super::ports::{self, PortFates, Ports};
@@ -28,7 +30,7 @@ pub struct Merged {
     /// Its locality, if the winner has one.
     pub locality: Option<Locality>,
     /// What becomes of each cluster's ports.
-    pub fates: BTreeMap<ClusterId, PortFates>,
+    pub fates: LiteMap<ClusterId, PortFates>,
     /// What the exports disagree on.
     pub conflicts: Arc<[Conflict]>,
     /// By cluster, what does not travel.

@@ -3,10 +3,12 @@
 //! kube-proxy joins a Service's port and a slice's port by name. So a port that is one with another's (same protocol and number)
 //! takes that name, and a port whose name stands for another one stays behind: traffic must not reach it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use litemap::LiteMap;
+
 use crate::facts::{Protocol, ServicePort};
+use crate::few;
 use crate::memory::Offer;
 use crate::names::{ClusterId, PortName};
 
@@ -16,13 +18,13 @@ pub struct Ports {
     /// Without duplicate names or duplicate (protocol, port); all named if there are several.
     pub union: Vec<ServicePort>,
     /// By cluster and by name there: what becomes of each port.
-    pub fates: BTreeMap<ClusterId, PortFates>,
+    pub fates: LiteMap<ClusterId, PortFates>,
     /// How many exports have other ports than the first.
     pub disagree: usize,
 }
 
 /// What becomes of the ports of one export, by their names there.
-pub type PortFates = BTreeMap<PortName, PortFate>;
+pub type PortFates = LiteMap<PortName, PortFate>;
 
 /// What becomes of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,14 +66,14 @@ pub fn merge(exports: &[(ClusterId, Arc<Offer>)]) -> Ports {
     };
     let mut union: Vec<ServicePort> = union.into_iter().map(|(port, _)| port).collect();
     name_all(&mut union);
-    let mut fates: BTreeMap<ClusterId, PortFates> = BTreeMap::new();
+    let mut fates: LiteMap<ClusterId, PortFates> = LiteMap::with_capacity(exports.len());
     for (cluster, name, place) in places {
         let fate = match place {
             Ok(at) => PortFate::Serves(union[at].name.clone()),
             Err(winner) => PortFate::Dropped { winner: winner.clone() },
         };
         // A Service has no two ports of one name; should a member say so, the first counts.
-        fates.entry(cluster.clone()).or_default().entry(name.clone()).or_insert(fate);
+        fates.entry(cluster.clone()).or_insert_with(few::for_one).entry(name.clone()).or_insert(fate);
     }
     Ports { union, fates, disagree }
 }

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use litemap::LiteMap;
+
 use super::{precedence, validity};
 use crate::facts::{ExportFact, ServiceFact};
+use crate::few;
 use crate::memory::{Incumbent, Offer, RememberedExport, ServiceMemory};
 use crate::names::{ClusterId, ServiceKey};
 use crate::reason::Invalid;
@@ -13,7 +16,7 @@ use crate::world::{Holding, World};
 
 /// The verdicts on exports, kept while their facts are the same.
 #[derive(Debug, Default)]
-pub struct Verdicts(BTreeMap<ClusterId, Verdict>);
+pub struct Verdicts(LiteMap<ClusterId, Verdict>);
 
 #[derive(Debug)]
 struct Verdict {
@@ -109,6 +112,7 @@ impl Verdicts {
         }
         let offer = validity::judge(key, export, holding.service.as_deref()).map(Arc::new);
         let (export, service) = (Arc::clone(export), holding.service.clone());
+        few::make_room(&mut self.0);
         self.0.insert(id.clone(), Verdict { export, service, offer: offer.clone() });
         offer
     }

@@ -1,11 +1,13 @@
 //! Each source's slices, made once for all importers and kept while nothing that they are made of has changed: an importer
 //! more costs a pointer, and a changed slice is recognised by its address.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use litemap::LiteMap;
 
 use super::slices::{self, Rules, Way};
 use crate::facts::SliceFact;
+use crate::few;
 use crate::intent::Intent;
 use crate::names::{ClusterId, ServiceKey, SliceName};
 use crate::network::{AddressRefused, Family, Networks};
@@ -18,8 +20,8 @@ type List = Arc<[Arc<Slice>]>;
 /// The slices of all heard sources of a service.
 #[derive(Debug, Default)]
 pub struct Sources {
-    made: BTreeMap<ClusterId, BTreeMap<SliceName, Made>>,
-    lists: BTreeMap<(ClusterId, bool, Vec<Family>), List>,
+    made: LiteMap<ClusterId, LiteMap<SliceName, Made>>,
+    lists: LiteMap<(ClusterId, bool, Vec<Family>), List>,
 }
 
 #[derive(Debug)]
@@ -44,7 +46,7 @@ impl Sources {
             let heard = world.clusters.get(source).filter(|cluster| cluster.heard.is_some());
             let (Some(cluster), Some(holding)) = (heard, world.holding(key, source)) else { continue };
             let mut old = before.remove(source).unwrap_or_default();
-            let mut made = BTreeMap::new();
+            let mut made = LiteMap::with_capacity(holding.slices.len());
             for (original, fact) in &holding.slices {
                 let name = intent.slice_name(world, source, original);
                 let old = old.remove(original).filter(|old| {
@@ -67,6 +69,7 @@ impl Sources {
                 };
                 made.insert(original.clone(), old.unwrap_or_else(fresh));
             }
+            few::make_room(&mut self.made);
             self.made.insert(source.clone(), made);
         }
         let made = &self.made;
@@ -75,10 +78,13 @@ impl Sources {
 
     /// The slices of a source in these families, as the source itself (`own`) or as others hold them.
     pub fn list(&mut self, source: &ClusterId, own: bool, families: &[Family]) -> List {
-        let made = self.made.get(source).into_iter().flat_map(BTreeMap::values);
+        let made = self.made.get(source).into_iter().flat_map(LiteMap::values);
         let wanted = made
             .map(|made| if own { &made.own } else { &made.foreign })
             .filter(|slice| families.contains(&slice.family));
+        if self.lists.is_empty() {
+            self.lists = LiteMap::with_capacity(2); // the source's own, and everybody else's
+        }
         let slot = self.lists.entry((source.clone(), own, families.to_vec())).or_default();
         if !wanted.clone().map(Arc::as_ptr).eq(slot.iter().map(Arc::as_ptr)) {
             *slot = wanted.cloned().collect();
@@ -89,7 +95,7 @@ impl Sources {
     /// How many endpoints of a source pass, and whether any was refused.
     pub fn tally(&self, source: &ClusterId) -> Tally {
         let mut tally = Tally::default();
-        for made in self.made.get(source).into_iter().flat_map(BTreeMap::values) {
+        for made in self.made.get(source).into_iter().flat_map(LiteMap::values) {
             tally.passing += made.own.endpoints.len();
             tally.ready += made.own.endpoints.iter().filter(|e| e.conditions.is_ready()).count();
             for note in &made.own.notes {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use atoll_engine::few;
 use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use atoll_engine::network::Family;
@@ -181,6 +182,7 @@ impl Cache {
         let before = services.get(&seen.name.name).map(|held| &held.copy);
         let Some((copy, news)) = Copy::newer(before, seen.version, print, epoch) else { return false };
         let OwnService { headless, families, ips, .. } = seen;
+        few::make_room(services);
         services.insert(seen.name.name, HeldService { copy, headless, families, ips });
         news
     }
@@ -192,6 +194,7 @@ impl Cache {
         let before = slices.get(&seen.name).map(|held| &held.copy);
         let Some((copy, news)) = Copy::newer(before, seen.version, print, epoch) else { return false };
         let OwnSlice { intent, source, attached, .. } = seen;
+        few::make_room(slices);
         slices.insert(seen.name, HeldSlice { copy, intent, source, attached });
         news
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use litemap::LiteMap;
 
 use atoll_engine::facts::{ExportFact, NamespaceState, ServiceFact, SliceFact};
+use atoll_engine::few;
 use atoll_engine::names::{Namespace, NodeName, ServiceKey, SliceName};
 use atoll_engine::network::Networks;
 use atoll_engine::world::Change;
@@ -110,7 +111,7 @@ impl Facts {
             self.no_slice(&at, tell);
         }
         let name = at.1.clone();
-        let slices = self.slices.entry(of.clone()).or_default();
+        let slices = self.slices.entry(of.clone()).or_insert_with(few::for_one);
         let same = slices.get(&name).is_some_and(|(old, _)| *old == fact);
         if !same && (self.exports.contains_key(&of) || self.followed.contains(&of)) {
             tell.push(Change::Slice(of.clone(), name.clone(), Some(fact.clone())));

@@ -12,6 +12,9 @@ pub const IN_FLIGHT: usize = 16;
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
+/// How many targets there is always room for.
+const ROOM: usize = 64;
+
 /// Targets that wait, sleep, or are in flight.
 #[derive(Debug, Default)]
 pub struct Queue {
@@ -50,6 +53,9 @@ impl Queue {
         let entry = self.ready.iter().find(|(_, _, target)| !busy(target, &self.flying)).cloned()?;
         self.ready.remove(&entry);
         self.place.remove(&entry.2);
+        if self.place.is_empty() {
+            self.place.shrink_to(ROOM); // a table keeps the size of the largest burst
+        }
         Some(entry.2)
     }
 
