@@ -7,9 +7,9 @@ pub fn for_one<K: Ord, V>() -> LiteMap<K, V> {
     LiteMap::with_capacity(1)
 }
 
-/// The same for a map that is about to get its first entry.
-pub fn make_room<K: Ord, V>(map: &mut LiteMap<K, V>) {
+/// Makes room for so many entries in a map that is about to get its first.
+pub fn make_room<K: Ord, V>(map: &mut LiteMap<K, V>, entries: usize) {
     if map.is_empty() {
-        *map = for_one();
+        *map = LiteMap::with_capacity(entries);
     }
 }

@@ -112,7 +112,7 @@ impl Verdicts {
         }
         let offer = validity::judge(key, export, holding.service.as_deref()).map(Arc::new);
         let (export, service) = (Arc::clone(export), holding.service.clone());
-        few::make_room(&mut self.0);
+        few::make_room(&mut self.0, 1);
         self.0.insert(id.clone(), Verdict { export, service, offer: offer.clone() });
         offer
     }

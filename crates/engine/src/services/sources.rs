@@ -69,7 +69,7 @@ impl Sources {
                 };
                 made.insert(original.clone(), old.unwrap_or_else(fresh));
             }
-            few::make_room(&mut self.made);
+            few::make_room(&mut self.made, 1);
             self.made.insert(source.clone(), made);
         }
         let made = &self.made;
@@ -82,9 +82,7 @@ impl Sources {
         let wanted = made
             .map(|made| if own { &made.own } else { &made.foreign })
             .filter(|slice| families.contains(&slice.family));
-        if self.lists.is_empty() {
-            self.lists = LiteMap::with_capacity(2); // the source's own, and everybody else's
-        }
+        few::make_room(&mut self.lists, 2); // the source's own, and everybody else's
         let slot = self.lists.entry((source.clone(), own, families.to_vec())).or_default();
         if !wanted.clone().map(Arc::as_ptr).eq(slot.iter().map(Arc::as_ptr)) {
             *slot = wanted.cloned().collect();

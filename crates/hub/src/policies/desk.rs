@@ -263,9 +263,10 @@ impl Desk {
                 }
             }
             Source::Namespaces => {
-                match object.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string()) {
-                    true => drop(self.closing.insert(key.name.clone())),
-                    false => drop(self.closing.remove(&key.name)),
+                if object.is_some_and(is_going) {
+                    self.closing.insert(key.name.clone());
+                } else {
+                    self.closing.remove(&key.name);
                 }
                 self.import_mode(&key, object);
                 self.namespace(&key.name, object);
@@ -275,7 +276,7 @@ impl Desk {
                 if key.namespace == self.own_namespace && !key.namespace.is_empty() {
                     return;
                 }
-                let template = object.filter(|object| object["metadata"]["deletionTimestamp"].is_null());
+                let template = object.filter(|object| !is_going(object));
                 let template = template.map(|object| Arc::new(edge::template(object)));
                 if self.implied.contains_key(&key) {
                     self.implied_news.insert(key.clone());
@@ -287,7 +288,7 @@ impl Desk {
 
     /// A binding of a former life, or one that somebody has deleted.
     fn bound(&mut self, source: &Source, key: &ObjectKey, object: Option<&Value>) {
-        let going = object.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
+        let going = object.is_some_and(is_going);
         match (object, self.bindings.get(key).cloned()) {
             // One that we have let go of ourselves.
             (Some(_), None) if going && self.listed.contains(source) => {}
@@ -330,14 +331,11 @@ impl Desk {
     /// Lets go of what was deleted though its template is there: it is made anew. In a namespace that goes the template goes too, and who
     /// holds a copy has to be known until then.
     fn let_go(&mut self) {
-        let waits = |key: &ObjectKey| {
+        let done = self.deleted.extract_if(.., |key| {
             let item = self.bindings.get(key).and_then(|of| self.items.get(of));
-            self.closing.contains(&key.namespace) || item.is_none_or(|item| item.placed.is_none())
-        };
-        let (waiting, done) = std::mem::take(&mut self.deleted).into_iter().partition(waits);
-        self.deleted = waiting;
-        let done: BTreeSet<ObjectKey> = done;
-        self.out.extend(done.into_iter().map(Command::DeleteBinding));
+            !self.closing.contains(&key.namespace) && item.is_some_and(|item| item.placed.is_some())
+        });
+        self.out.extend(done.map(Command::DeleteBinding));
     }
 
     fn started(&mut self, id: &ClusterId) {
@@ -372,8 +370,7 @@ impl Desk {
             return;
         }
         let wanted = object.filter(|object| {
-            object["metadata"]["deletionTimestamp"].is_null()
-                && object["metadata"]["labels"][label::SKIP_NAMESPACE] != "true"
+            !is_going(object) && object["metadata"]["labels"][label::SKIP_NAMESPACE] != "true"
         });
         // What the hub's users delete there is not deleted here: much else may live in it.
         let Some(object) = wanted else {
@@ -549,6 +546,11 @@ impl Desk {
 
 fn namespace_key(name: &str) -> ObjectKey {
     ObjectKey { kind: Kind::new("v1", "Namespace"), namespace: String::new(), name: name.to_owned() }
+}
+
+/// Whether somebody has deleted it, and something holds it up.
+fn is_going(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 fn uid(object: Option<&Value>) -> String {

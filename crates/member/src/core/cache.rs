@@ -182,7 +182,7 @@ impl Cache {
         let before = services.get(&seen.name.name).map(|held| &held.copy);
         let Some((copy, news)) = Copy::newer(before, seen.version, print, epoch) else { return false };
         let OwnService { headless, families, ips, .. } = seen;
-        few::make_room(services);
+        few::make_room(services, 1);
         services.insert(seen.name.name, HeldService { copy, headless, families, ips });
         news
     }
@@ -194,7 +194,7 @@ impl Cache {
         let before = slices.get(&seen.name).map(|held| &held.copy);
         let Some((copy, news)) = Copy::newer(before, seen.version, print, epoch) else { return false };
         let OwnSlice { intent, source, attached, .. } = seen;
-        few::make_room(slices);
+        few::make_room(slices, 1);
         slices.insert(seen.name, HeldSlice { copy, intent, source, attached });
         news
     }
