@@ -4,16 +4,16 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use atoll_dns_server::ServerError;
+use atoll_dns_server::setup::SetupError;
 use atoll_hub::HubError;
 use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::join::JoinError;
 use atoll_hub::reach::ReachError;
 use atoll_hub::unjoin::UnjoinError;
-use dns_server::ServerError;
-use dns_server::setup::SetupError;
-use kubeapi::backup::RestoreError;
-use kubeapi::hosted::HostError;
-use kubeapi::store::OpenError;
+use atoll_kubeapi::backup::RestoreError;
+use atoll_kubeapi::hosted::HostError;
+use atoll_kubeapi::store::OpenError;
 
 /// Asked wrongly; clap uses the same code.
 const USAGE: u8 = 2;
@@ -217,12 +217,12 @@ impl Failure {
         Self { what: format!("cannot answer: {error}"), why, hint: error.hint(), usage: false }
     }
 
-    pub(crate) fn lb(error: &lb::LbError) -> Self {
+    pub(crate) fn lb(error: &atoll_lb::LbError) -> Self {
         let why = chain(std::error::Error::source(error));
         Self { what: error.to_string(), why, hint: None, usage: false }
     }
 
-    pub(crate) fn lb_config(error: &lb::file::FileError) -> Self {
+    pub(crate) fn lb_config(error: &atoll_lb::file::FileError) -> Self {
         let why = chain(std::error::Error::source(error));
         let hint = Some("see `atoll lb --help` for an example of the file".to_owned());
         Self { what: error.to_string(), why, hint, usage: true }

@@ -4,7 +4,7 @@
 //! use dns_server::corefile::{self, Corefile};
 //!
 //! let before = ".:53 {\n    kubernetes cluster.local\n}\n";
-//! let zone = dns::Name::parse("clusterset.local").unwrap();
+//! let zone = atoll_dns::Name::parse("clusterset.local").unwrap();
 //! let stub = Corefile::read(before).stub(&zone, &["10.96.0.99:53".parse().unwrap()]);
 //! let after = corefile::with(before, &stub);
 //! assert!(after.starts_with(before) && corefile::find(&after) == Some(stub.as_str()));
@@ -14,7 +14,7 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use dns::Name;
+use atoll_dns::Name;
 
 const BEGIN: &str = "# BEGIN atoll: written by `atoll dns setup`, taken away by `atoll dns setup --undo`\n";
 const END: &str = "# END atoll\n";

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use atoll_api::names::label;
 use atoll_api::types::ServiceImport;
 use atoll_api::types::service_import::ServiceImportType;
-use dns::{Endpoint, Import, Name, Port, Protocol, Slice};
+use atoll_dns::{Endpoint, Import, Name, Port, Protocol, Slice};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use pages::Pages;
+use atoll_monitoring::Pages;
 use tokio::net::TcpListener;
 
 use crate::error::ServerError;
@@ -20,7 +20,11 @@ pub(crate) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpList
 /// Serves the pages until it is dropped.
 pub(crate) async fn serve(listener: Option<TcpListener>, live: &Arc<Live>, metrics: &Arc<Metrics>) {
     let Some(listener) = listener else { return std::future::pending().await };
-    pages::serve(listener, Arc::new(Server { live: Arc::clone(live), metrics: Arc::clone(metrics) })).await;
+    atoll_monitoring::serve(
+        listener,
+        Arc::new(Server { live: Arc::clone(live), metrics: Arc::clone(metrics) }),
+    )
+    .await;
 }
 
 struct Server {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use atoll_api::names::{label, property};
 use atoll_api::types::{ClusterProperty, ServiceImport};
-use dns::{Catalog, Event, Kind, Name, Slice};
+use atoll_dns::{Catalog, Event, Kind, Name, Slice};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::DeserializeGuard;

@@ -4,7 +4,7 @@
 //!   the cluster's API ─▶ watch ─▶ edge (facts) ─▶ keep: catalog ─▶ live: the snapshot, swapped whole
 //!                                                                        │ read without a lock
 //!   client ─▶ udp: a thread per socket ──┐                               │
-//!   client ─▶ tcp: one thread for all ───┴─────────▶ dns::respond ◀──────┘
+//!   client ─▶ tcp: one thread for all ───┴─────────▶ atoll_dns::respond ◀──────┘
 //! ```
 //!
 //! Start at [`run`]. When the API is gone, answers go on from the last snapshot, and its age shows in the metrics. [`setup`] leads

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use dns::{Catalog, Lookup, Name, Settings, Snapshot, Summary, Transport};
+use atoll_dns::{Catalog, Lookup, Name, Settings, Snapshot, Summary, Transport};
 
 use crate::metrics::{Metrics, Tally};
 use crate::options::Options;
@@ -64,8 +64,8 @@ impl Live {
     ) -> Option<Summary> {
         let snapshot = self.snapshot.load();
         match self.cluster.as_ref().map(ArcSwap::load) {
-            None => dns::respond(&snapshot, packet, transport, turn, out),
-            Some(cluster) => dns::respond_from(&[&snapshot, &cluster], packet, transport, turn, out),
+            None => atoll_dns::respond(&snapshot, packet, transport, turn, out),
+            Some(cluster) => atoll_dns::respond_from(&[&snapshot, &cluster], packet, transport, turn, out),
         }
     }
 
@@ -73,8 +73,8 @@ impl Live {
     pub(crate) fn lookup(&self, name: &Name, turn: u32) -> Lookup {
         let snapshot = self.snapshot.load();
         match self.cluster.as_ref().map(ArcSwap::load) {
-            None => dns::lookup(&[&snapshot], name, turn),
-            Some(cluster) => dns::lookup(&[&snapshot, &cluster], name, turn),
+            None => atoll_dns::lookup(&[&snapshot], name, turn),
+            Some(cluster) => atoll_dns::lookup(&[&snapshot, &cluster], name, turn),
         }
     }
 

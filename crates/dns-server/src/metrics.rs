@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dns::wire::rtype;
-use dns::{Summary, Transport, rcode};
+use atoll_dns::wire::rtype;
+use atoll_dns::{Summary, Transport, rcode};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};

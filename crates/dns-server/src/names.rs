@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dns::{Lookup, Name};
+use atoll_dns::{Lookup, Name};
 
 use crate::live::Live;
 use crate::options::Options;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use dns::{Name, Settings};
+use atoll_dns::{Name, Settings};
 
 /// How a server runs.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::time::Instant;
 
-use dns::Transport;
+use atoll_dns::Transport;
 
 use crate::error::ServerError;
 use crate::live::Answerer;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
-use dns::{Catalog, Endpoint, Event, Import, Kind, Name, Settings, Slice, Snapshot, Transport};
+use atoll_dns::{Catalog, Endpoint, Event, Import, Kind, Name, Settings, Slice, Snapshot, Transport};
 use hickory_proto::op::Message;
 use hickory_proto::rr::{RData, Record};
 
@@ -18,7 +18,7 @@ fn main() {
         let packet = question(name);
         let mut out = Vec::new();
         let ours = nanoseconds(|turn| {
-            black_box(dns::respond(&snapshot, black_box(&packet), Transport::Udp, turn, &mut out));
+            black_box(atoll_dns::respond(&snapshot, black_box(&packet), Transport::Udp, turn, &mut out));
         });
         let theirs = nanoseconds(|_| {
             black_box(hickory(black_box(&packet), addresses));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   engine: Plan.balanced ─┐
-//!   hub's API: MCS ────────┴▶ desk ──▶ lb::controller ──▶ a provider: built in, or over gRPC
+//!   hub's API: MCS ────────┴▶ desk ──▶ atoll_lb::controller ──▶ a provider: built in, or over gRPC
 //!                                          │ write: finalizer, status, condition, events
 //!   built in: addresses from the pool, a ConfigMap per service ──▶ carry: a balancer, here or on another machine
 //! ```
@@ -19,9 +19,9 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
+use atoll_lb::provider::Provider;
 use atoll_member::Permit;
 use kube::Client;
-use lb::provider::Provider;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
@@ -71,7 +71,7 @@ pub(crate) fn spawn(
     namespace: &str,
     permit: &Permit,
     tasks: &mut JoinSet<()>,
-) -> Option<UnboundedSender<lb::controller::Event>> {
+) -> Option<UnboundedSender<atoll_lb::controller::Event>> {
     let provider: Arc<dyn Provider> = match balancing {
         Balancing::Nobody => return None,
         Balancing::BuiltIn(pool) => {
@@ -81,6 +81,6 @@ pub(crate) fn spawn(
     };
     let (events, inbox) = unbounded_channel();
     let writer = Arc::new(Writer::new(client.clone(), permit.clone()));
-    tasks.spawn(lb::controller::run(provider, writer, inbox));
+    tasks.spawn(atoll_lb::controller::run(provider, writer, inbox));
     Some(events)
 }

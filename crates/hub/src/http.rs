@@ -39,7 +39,7 @@ impl Pages {
     }
 }
 
-impl ::pages::Pages for Pages {
+impl atoll_monitoring::Pages for Pages {
     fn ready(&self) -> Result<String, String> {
         match self.stage() {
             Stage::Ready => Ok("ok: leading".to_owned()),
@@ -59,7 +59,7 @@ impl ::pages::Pages for Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::pages::Pages as _;
+    use atoll_monitoring::Pages as _;
 
     #[test]
     fn a_hub_is_ready_when_it_leads_with_all_members_listed_or_stands_by() {
@@ -86,7 +86,7 @@ mod tests {
             target: cluster("tokyo"),
             took: std::time::Duration::from_micros(1500),
         });
-        let page = ::pages::Pages::metrics(&pages);
+        let page = atoll_monitoring::Pages::metrics(&pages);
         for (bound, count) in [("1.0", 0), ("2.0", 1)] {
             let labels = format!(r#"le="{bound}",source="paris",target="tokyo""#);
             let line = format!("atoll_propagation_milliseconds_bucket{{{labels}}} {count}");

@@ -59,7 +59,7 @@ struct Lead {
     board: Board,
     desk: balancing::Desk,
     /// Where the controller of load balancers hears of services; none if they are somebody else's.
-    balancers: Option<UnboundedSender<lb::controller::Event>>,
+    balancers: Option<UnboundedSender<atoll_lb::controller::Event>>,
     /// Services whose balancers have to be looked at.
     balancing_news: BTreeSet<ServiceKey>,
     policies: Policies,
@@ -332,7 +332,7 @@ impl Lead {
         }
     }
 
-    fn tell_balancers(&self, event: Option<lb::controller::Event>) {
+    fn tell_balancers(&self, event: Option<atoll_lb::controller::Event>) {
         if let (Some(events), Some(event)) = (&self.balancers, event) {
             let _ = events.send(event);
         }

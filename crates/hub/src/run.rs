@@ -85,7 +85,7 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
             let listener = TcpListener::bind(address).await;
             let listener = listener.map_err(|source| HubError::Listen { address, source })?;
             tracing::info!(address = %listener.local_addr().unwrap_or(address), "serving /healthz, /readyz and /metrics");
-            Some(Aborted(tokio::spawn(::pages::serve(listener, Arc::clone(&pages)))))
+            Some(Aborted(tokio::spawn(atoll_monitoring::serve(listener, Arc::clone(&pages)))))
         }
         None => None,
     };

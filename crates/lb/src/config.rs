@@ -24,7 +24,7 @@ use self::form::{
     AlgorithmEntry, BackendEntry, ClusterEntry, File, ListenerEntry, ProtocolEntry, SourceEntry,
 };
 use crate::wanted::{Limits, Listener, Protocol, Source, Wanted};
-use balance::{Algorithm, Backend, Checks, ClusterShare, Ejection, Settings};
+use atoll_balance::{Algorithm, Backend, Checks, ClusterShare, Ejection, Settings};
 
 /// Why a file is not taken.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

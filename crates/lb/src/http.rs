@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use pages::Pages;
+use atoll_monitoring::Pages;
 use tokio::net::TcpListener;
 
 use crate::error::LbError;
@@ -29,7 +29,7 @@ pub async fn listen_pages(address: SocketAddr) -> Result<TcpListener, LbError> {
 
 /// Serves `/healthz`, `/readyz` and `/metrics` until it is dropped.
 pub async fn serve_pages(listener: TcpListener, balancer: &Balancer) {
-    pages::serve(listener, Arc::new(BalancerPages(Arc::clone(balancer.board())))).await;
+    atoll_monitoring::serve(listener, Arc::new(BalancerPages(Arc::clone(balancer.board())))).await;
 }
 
 impl Balancer {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use balance::{Pool, Standing};
+use atoll_balance::{Pool, Standing};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 

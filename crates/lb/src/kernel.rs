@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use balance::Picture;
+use atoll_balance::Picture;
 
 use crate::wanted::{Listener, Protocol};
 use plan::{Forward, Plan};

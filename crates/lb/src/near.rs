@@ -1,6 +1,6 @@
 //! Clusters that a balancer prefers because it is near them.
 
-use balance::ClusterShare;
+use atoll_balance::ClusterShare;
 
 use crate::wanted::Wanted;
 
@@ -27,7 +27,7 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
-    use balance::{Backend, Level, Pool};
+    use atoll_balance::{Backend, Level, Pool};
     use std::time::Duration;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use balance::Algorithm;
+use atoll_balance::Algorithm;
 
 use crate::kernel::plan;
 use crate::wanted::{Limits, Listener};

@@ -238,7 +238,7 @@ mod tests {
         assert!(web.settings.checks.is_some() && web.proxy_protocol && !dns.proxy_protocol);
         assert_eq!(web.settings.clusters["paris"].weight, Some(3));
         assert_eq!(web.settings.affinity, Some(Duration::from_secs(10)));
-        assert_eq!(web.settings.algorithm, balance::Algorithm::LeastConnections);
+        assert_eq!(web.settings.algorithm, atoll_balance::Algorithm::LeastConnections);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use balance::{Backend, Settings};
+use atoll_balance::{Backend, Settings};
 
 /// Everything that a balancer should do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait, serve};
+use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait, serve};
 use tokio::net::TcpListener;
 
 /// Who has which last byte, and what for.
@@ -68,7 +68,7 @@ async fn main() -> std::io::Result<()> {
 mod tests {
     use std::time::Duration;
 
-    use lb::provider::{Remote, conformance};
+    use atoll_lb::provider::{Remote, conformance};
 
     use super::*;
 

@@ -108,7 +108,7 @@ impl Change {
 
 /// A key, or why it is none.
 fn key(word: &str, key: &str) -> Result<String, Failure> {
-    match apimachinery::names::qualified(key).first() {
+    match atoll_apimachinery::names::qualified(key).first() {
         None => Ok(key.to_owned()),
         Some(why) => Err(bad(word, why)),
     }
@@ -116,7 +116,7 @@ fn key(word: &str, key: &str) -> Result<String, Failure> {
 
 /// A value, or why it is none.
 fn value(word: &str, value: &str) -> Result<String, Failure> {
-    match apimachinery::names::label_value(value).first() {
+    match atoll_apimachinery::names::label_value(value).first() {
         None => Ok(value.to_owned()),
         Some(why) => Err(bad(word, why)),
     }

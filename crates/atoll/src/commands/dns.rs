@@ -6,9 +6,9 @@ mod setup;
 
 use std::path::PathBuf;
 
+use atoll_dns::Name;
 use atoll_hub::connect::{self, ConnectError};
 use clap::{Args, Subcommand};
-use dns::Name;
 
 /// Answer names of the clusterset, from what the cluster that this runs in holds and from nothing else.
 #[derive(Args)]

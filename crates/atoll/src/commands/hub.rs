@@ -17,10 +17,10 @@ use atoll_hub::connect::Api;
 use atoll_hub::networks::Ranges;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
+use atoll_kubeapi::hosted::Place;
+use atoll_lb::provider::Registry;
+use atoll_lb::{Balancer, DataPath, allow_many_files};
 use embedded::Embedded;
-use kubeapi::hosted::Place;
-use lb::provider::Registry;
-use lb::{Balancer, DataPath, allow_many_files};
 
 use crate::cli::{HubApi, duration};
 use crate::failure::Failure;
@@ -200,14 +200,16 @@ impl Hub {
         };
         let balancer = self.lb.lb.then(balancer).transpose()?;
         let pages = match self.lb.lb_metrics_address {
-            Some(address) => Some(lb::listen_pages(address).await.map_err(|error| Failure::lb(&error))?),
+            Some(address) => {
+                Some(atoll_lb::listen_pages(address).await.map_err(|error| Failure::lb(&error))?)
+            }
             None => None,
         };
         let client = api.watches.clone();
         let carried = async {
             match (&balancer, pages) {
                 (Some(balancer), Some(pages)) => {
-                    tokio::join!(carry(client, balancer, &carrying), lb::serve_pages(pages, balancer));
+                    tokio::join!(carry(client, balancer, &carrying), atoll_lb::serve_pages(pages, balancer));
                 }
                 (Some(balancer), None) => carry(client, balancer, &carrying).await,
                 (None, _) => {}

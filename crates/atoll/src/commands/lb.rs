@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use atoll_hub::balancing::{Carrying, carry};
 use atoll_hub::connect;
+use atoll_lb::{Balancer, DataPath, allow_many_files, file};
 use clap::{Args, ValueEnum};
-use lb::{Balancer, DataPath, allow_many_files, file};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -123,7 +123,9 @@ impl Lb {
         let balancer = Balancer::start(path, threads).map_err(|error| Failure::lb(&error))?;
         tracing::info!(threads, files, ?path, "ready to carry connections");
         let pages = match self.metrics_address {
-            Some(address) => Some(lb::listen_pages(address).await.map_err(|error| Failure::lb(&error))?),
+            Some(address) => {
+                Some(atoll_lb::listen_pages(address).await.map_err(|error| Failure::lb(&error))?)
+            }
             None => None,
         };
         let (look, at_once) = mpsc::channel(1);
@@ -136,7 +138,7 @@ impl Lb {
         };
         let serve = async {
             match pages {
-                Some(pages) => lb::serve_pages(pages, &balancer).await,
+                Some(pages) => atoll_lb::serve_pages(pages, &balancer).await,
                 None => std::future::pending().await,
             }
         };

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kubeapi::authn::Bearers;
-use kubeapi::backup::STORE_FILE;
-use kubeapi::pki::Pki;
-use kubeapi::server::Server;
-use kubeapi::store::{Key, Store, Write};
-use kubeapi::{Api, Options};
+use atoll_kubeapi::authn::Bearers;
+use atoll_kubeapi::backup::STORE_FILE;
+use atoll_kubeapi::pki::Pki;
+use atoll_kubeapi::server::Server;
+use atoll_kubeapi::store::{Key, Store, Write};
+use atoll_kubeapi::{Api, Options};
 
 use crate::atoll;
 

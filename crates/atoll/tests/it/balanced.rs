@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait, serve};
+use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait, serve};
 use serde_json::Value;
 use tokio::net::TcpListener;
 

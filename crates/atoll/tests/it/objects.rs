@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use atoll_kubeapi::authn::Bearers;
+use atoll_kubeapi::environment::Environment;
+use atoll_kubeapi::pki::Pki;
+use atoll_kubeapi::server::Server;
+use atoll_kubeapi::store::Store;
+use atoll_kubeapi::{Api, Options};
 use jiff::Timestamp;
-use kubeapi::authn::Bearers;
-use kubeapi::environment::Environment;
-use kubeapi::pki::Pki;
-use kubeapi::server::Server;
-use kubeapi::store::Store;
-use kubeapi::{Api, Options};
 
 use crate::said;
 

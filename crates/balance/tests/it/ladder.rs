@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use balance::{Algorithm, Backend, Checks, ClusterShare, Gone, Level, Pool, Settings, Standing};
+use atoll_balance::{Algorithm, Backend, Checks, ClusterShare, Gone, Level, Pool, Settings, Standing};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use balance::{Algorithm, Backend, ClusterShare, Level, Picture, Pool, Settings, client, flow};
+use atoll_balance::{Algorithm, Backend, ClusterShare, Level, Picture, Pool, Settings, client, flow};
 
 fn pool(algorithm: Algorithm, backends: &[(&str, &str)], clusters: &[(&str, u32, u32)]) -> Pool {
     let shares = clusters

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use balance::Maglev;
+use atoll_balance::Maglev;
 use proptest::prelude::*;
 
 fn address(number: usize) -> SocketAddr {

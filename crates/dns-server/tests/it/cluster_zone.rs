@@ -1,7 +1,7 @@
 //! The cluster's own zone beside that of the clusterset: what `atoll up` has instead of CoreDNS.
 
-use dns::{Lookup, Name, NxDomain, Settings};
-use dns_server::Options;
+use atoll_dns::{Lookup, Name, NxDomain, Settings};
+use atoll_dns_server::Options;
 use serde_json::json;
 
 use crate::api::{FakeApi, import, service, slice};

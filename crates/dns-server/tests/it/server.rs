@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dns_server::{Listening, Names, Options};
+use atoll_dns_server::{Listening, Names, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
@@ -46,7 +46,7 @@ impl Server {
         let addresses = listening.addresses();
         let client = api.client();
         let names = Names::new(&options);
-        let serving = dns_server::serve_with(options, listening, client, names.clone());
+        let serving = atoll_dns_server::serve_with(options, listening, client, names.clone());
         let task = tokio::spawn(async { serving.await.unwrap() });
         Self { addresses, names, metrics, task }
     }
@@ -138,7 +138,7 @@ impl Server {
 /// The packet of a question.
 pub(crate) fn query(name: &str, rtype: u16) -> Vec<u8> {
     let mut packet = b"\x12\x34\x01\x00\0\x01\0\0\0\0\0\0".to_vec();
-    packet.extend(dns::Name::parse(name).unwrap().wire());
+    packet.extend(atoll_dns::Name::parse(name).unwrap().wire());
     packet.push(0);
     packet.extend(rtype.to_be_bytes());
     packet.extend([0, 1]);

@@ -1,6 +1,6 @@
 //! Changes show at once, and touch nothing else.
 
-use dns::{Event, Import, Kind};
+use atoll_dns::{Event, Import, Kind};
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType::A;
 

@@ -1,6 +1,6 @@
 //! The names of the schema, and what is at them.
 
-use dns::{Event, Import, Name, Protocol};
+use atoll_dns::{Event, Import, Name, Protocol};
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType::{self, A, AAAA, ANY, HINFO, NS, SOA, SRV, TXT};
 

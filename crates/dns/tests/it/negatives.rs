@@ -1,6 +1,6 @@
 //! "No such name" and "nothing of that type" are told apart, and both say how long they hold.
 
-use dns::{
+use atoll_dns::{
     Absent, Answer, Catalog, Event, Import, Kind, NoData, NxDomain, Query, Refusal, Settings, Snapshot,
 };
 use hickory_proto::op::ResponseCode;
@@ -138,7 +138,7 @@ fn nothing_is_said_before_everything_was_listed() {
     catalog.apply(Event::ListStarted(Kind::Imports));
     catalog.apply(Event::Import { namespace: "shop".into(), name: "web".into(), import });
     catalog.apply(Event::Listed(Kind::Imports));
-    assert_eq!(ask(&mut catalog), dns::rcode::SERVER_FAILURE, "the slices are missing");
+    assert_eq!(ask(&mut catalog), atoll_dns::rcode::SERVER_FAILURE, "the slices are missing");
     catalog.apply(Event::Listed(Kind::Slices));
-    assert_eq!(ask(&mut catalog), dns::rcode::NO_ERROR);
+    assert_eq!(ask(&mut catalog), atoll_dns::rcode::NO_ERROR);
 }

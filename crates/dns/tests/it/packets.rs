@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use dns::{Rejected, Silent, Transport, Unread};
+use atoll_dns::{Rejected, Silent, Transport, Unread};
 use hickory_proto::op::Message;
 use hickory_proto::rr::RecordType;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use crate::world::{World, query, shop};
 fn check(world: &World, packet: &[u8]) {
     for transport in [Transport::Udp, Transport::Tcp] {
         let mut reply = vec![1, 2, 3];
-        let Some(summary) = dns::respond(&world.snapshot, packet, transport, 3, &mut reply) else {
+        let Some(summary) = atoll_dns::respond(&world.snapshot, packet, transport, 3, &mut reply) else {
             assert!(packet.len() < 12 || packet[2] & 0x80 != 0, "silence is for what is no question");
             assert!(reply.is_empty());
             continue;
@@ -29,7 +29,7 @@ fn check(world: &World, packet: &[u8]) {
             assert_eq!(reply.len(), 12, "what can't be read is answered by a header");
             continue;
         }
-        let question = dns::Query::read(packet).unwrap();
+        let question = atoll_dns::Query::read(packet).unwrap();
         let end = 12 + question_length(&packet[12..]);
         assert_eq!(reply[12..end], packet[12..end], "the question as it came");
         assert_eq!((question.rtype, summary.truncated), (summary.rtype, reply[2] & 2 != 0));
@@ -94,7 +94,7 @@ fn broken_packets_are_told_what_is_wrong() {
         (twice, Unread::Rejected(Rejected::BadEdns)),
         (with(&[(7, 1), (11, 0)]), Unread::Rejected(Rejected::BadEdns)),
     ] {
-        assert_eq!(dns::Query::read(&packet).unwrap_err(), want, "{packet:02x?}");
+        assert_eq!(atoll_dns::Query::read(&packet).unwrap_err(), want, "{packet:02x?}");
         check(&shop(), &packet);
     }
 }
@@ -111,10 +111,10 @@ fn names_as_long_as_they_may_be_and_one_longer() {
         packet.extend([0, 0, 1, 0, 1]);
         packet
     };
-    assert!(dns::Query::read(&packet(126, 1)).is_ok());
+    assert!(atoll_dns::Query::read(&packet(126, 1)).is_ok());
     let too_long = Unread::Rejected(Rejected::BadName);
-    assert_eq!(dns::Query::read(&packet(126, 2)).unwrap_err(), too_long);
-    assert_eq!(dns::Query::read(&packet(127, 1)).unwrap_err(), too_long);
+    assert_eq!(atoll_dns::Query::read(&packet(126, 2)).unwrap_err(), too_long);
+    assert_eq!(atoll_dns::Query::read(&packet(127, 1)).unwrap_err(), too_long);
 }
 
 /// A well-formed question, then a few bytes that are not.

@@ -1,6 +1,6 @@
 //! How long an answer may be, and what EDNS says.
 
-use dns::Transport;
+use atoll_dns::Transport;
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query};
 use hickory_proto::rr::RecordType::{A, SRV};
 
@@ -76,7 +76,7 @@ fn an_unknown_version_of_edns_is_told_so() {
     message.set_edns(edns);
     let reply = Message::from_vec(&shop().raw(&message.to_vec().unwrap(), Transport::Udp, 0)).unwrap();
     // Two names share the number.
-    assert_eq!(u16::from(reply.metadata.response_code), dns::rcode::BAD_VERSION);
+    assert_eq!(u16::from(reply.metadata.response_code), atoll_dns::rcode::BAD_VERSION);
     let edns = reply.edns.unwrap();
     assert_eq!((edns.version(), edns.flags().dnssec_ok), (0, true));
     assert!(reply.answers.is_empty());

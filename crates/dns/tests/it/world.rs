@@ -1,6 +1,6 @@
 //! A small clusterset, and words to ask it.
 
-use dns::{
+use atoll_dns::{
     Catalog, Endpoint, Event, Import, Kind, Name, Port, Protocol, Settings, Slice, Snapshot, Transport,
 };
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query};
@@ -52,7 +52,7 @@ impl World {
 
     pub(crate) fn raw(&self, packet: &[u8], transport: Transport, turn: u32) -> Vec<u8> {
         let mut out = Vec::new();
-        dns::respond(&self.snapshot, packet, transport, turn, &mut out).unwrap();
+        atoll_dns::respond(&self.snapshot, packet, transport, turn, &mut out).unwrap();
         out
     }
 }

@@ -10,7 +10,7 @@ pub mod image;
 
 use std::collections::BTreeMap;
 
-use apimachinery::patch;
+use atoll_apimachinery::patch;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

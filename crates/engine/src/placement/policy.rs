@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use apimachinery::selector::labels::{Selector, from_object};
+use atoll_apimachinery::selector::labels::{Selector, from_object};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::networks::{Networks, Range, Ranges, overlap};
-use lb::Protocol;
+use atoll_lb::Protocol;
 
 /// The ports that are taken on an address, and by whom.
 pub(super) type Taken = BTreeMap<IpAddr, Vec<(String, BTreeSet<(Protocol, u16)>)>>;

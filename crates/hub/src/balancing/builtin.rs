@@ -7,12 +7,12 @@ use std::net::IpAddr;
 use atoll_api::names::annotation::balancing::{ADDRESSES, ALGORITHM, OWNER, PROXY_PROTOCOL};
 use atoll_api::names::label;
 use atoll_api::types::Cluster;
+use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait};
+use atoll_lb::published::{self, Choices};
 use atoll_member::Permit;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
-use lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait};
-use lb::published::{self, Choices};
 use serde_json::Value;
 use tokio::sync::Mutex;
 

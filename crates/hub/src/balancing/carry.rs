@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use atoll_lb::{Balancer, Wanted, config, published};
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
-use lb::{Balancer, Wanted, config, published};
 use tokio::sync::watch;
 
 use super::builtin::{TEXT, ours};

@@ -10,9 +10,9 @@ use atoll_api::names::{
 use atoll_api::types::MultiClusterService;
 use atoll_engine::names::ServiceKey;
 use atoll_engine::plan::Balanced;
+use atoll_lb::controller::{Event, Object};
+use atoll_lb::provider::{Ingress, Key, Status};
 use kube::ResourceExt;
-use lb::controller::{Event, Object};
-use lb::provider::{Ingress, Key, Status};
 
 use super::spec::spec;
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
+use atoll_lb::Protocol;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use lb::Protocol;
 
 use super::addresses::Taken;
 use super::builtin::{given, listeners};

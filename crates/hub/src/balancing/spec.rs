@@ -6,7 +6,7 @@ use std::time::Duration;
 use atoll_api::names::annotation::balancing::{ADDRESSES, ALGORITHM, TIERS, WEIGHTS};
 use atoll_engine::facts::Protocol;
 use atoll_engine::plan::Balanced;
-use lb::provider::{LiveBackend, Port, Share, Spec};
+use atoll_lb::provider::{LiveBackend, Port, Share, Spec};
 
 /// What kubectl notes for itself is no setting.
 const NOTED_BY_KUBECTL: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -16,8 +16,8 @@ pub(super) fn spec(balanced: &Balanced, annotations: &BTreeMap<String, String>) 
     let names = port_names(balanced);
     let ports = names.iter().filter_map(|(&(protocol, port), name)| {
         let protocol = match protocol {
-            Protocol::Tcp => lb::Protocol::Tcp,
-            Protocol::Udp => lb::Protocol::Udp,
+            Protocol::Tcp => atoll_lb::Protocol::Tcp,
+            Protocol::Udp => atoll_lb::Protocol::Udp,
             Protocol::Sctp => return None, // the engine offers none
         };
         Some(Port { name: name.clone(), protocol, port })

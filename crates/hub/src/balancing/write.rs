@@ -6,12 +6,12 @@ use atoll_api::names::{
     reason::multi_cluster_service as reasons,
 };
 use atoll_api::types::MultiClusterService;
+use atoll_lb::controller::{Services, Write};
+use atoll_lb::provider::{Ingress, Key, Status, async_trait};
 use atoll_member::Permit;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
-use lb::controller::{Services, Write};
-use lb::provider::{Ingress, Key, Status, async_trait};
 use serde_json::{Value, json};
 
 use crate::conditions::{condition, dated};

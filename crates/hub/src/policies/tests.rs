@@ -9,12 +9,12 @@ use anyhow::{Context, ensure};
 use atoll_api::crds;
 use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::{Kind, ObjectKey};
+use atoll_kubeapi::store::Store;
 use atoll_member::{Clients, Identity, Permit, propagate};
 use kube::Client;
 use kube::api::{
     Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
-use kubeapi::store::Store;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -31,7 +31,7 @@ struct Cluster(Client);
 
 impl Cluster {
     async fn start() -> anyhow::Result<Self> {
-        let api = kubeapi::Api::start(Store::memory(), kubeapi::Options::default()).await?;
+        let api = atoll_kubeapi::Api::start(Store::memory(), atoll_kubeapi::Options::default()).await?;
         Ok(Self(Client::new(api.admin(), "default")))
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_hub::balancing::{Balancing, Carrying, carry};
-use lb::provider::{Ingress, Key, Provider, ProviderError, Remote, Spec, Status, async_trait, serve};
-use lb::{Balancer, DataPath};
+use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Remote, Spec, Status, async_trait, serve};
+use atoll_lb::{Balancer, DataPath};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -65,7 +65,7 @@ async fn is_balanced(hub: &Cluster, object: &Value) -> anyhow::Result<Value> {
 /// The backends of the first listener, with their clusters.
 fn backends(map: &Value) -> Vec<(String, String)> {
     let text = map["data"]["lb.json"].as_str().unwrap_or_default();
-    let all = lb::config::parse(text).map(|wanted| wanted.listeners).unwrap_or_default();
+    let all = atoll_lb::config::parse(text).map(|wanted| wanted.listeners).unwrap_or_default();
     let first = all.into_iter().next().map(|listener| listener.backends).unwrap_or_default();
     first.iter().map(|one| (one.address.to_string(), one.cluster.to_string())).collect()
 }
@@ -102,7 +102,7 @@ async fn endpoints_of_all_members_get_one_address_which_outlives_the_hub_and_goe
     );
     let map = leads_to(&world.hub, "web", &BOTH).await?;
     let text = map["data"]["lb.json"].as_str().context("a text")?;
-    let wanted = lb::config::parse(text)?;
+    let wanted = atoll_lb::config::parse(text)?;
     ensure!(wanted.listeners[0].address == "192.0.2.1:80".parse()?, "{text}");
     ensure!(wanted.listeners[0].settings.clusters["member1"].weight == Some(3), "{text}");
     world

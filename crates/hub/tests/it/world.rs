@@ -8,6 +8,7 @@ use atoll_api::crds;
 use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
 use atoll_hub::networks::Ranges;
+use atoll_kubeapi::store::Store;
 use http_body_util::{BodyExt, Full};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -16,7 +17,6 @@ use kube::api::{
     PostParams,
 };
 use kube::{Client, ResourceExt};
-use kubeapi::store::Store;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -31,13 +31,13 @@ const HUB: &str = "atoll-system";
 pub(crate) struct Cluster {
     pub(crate) name: String,
     pub(crate) client: Client,
-    api: kubeapi::Api,
+    api: atoll_kubeapi::Api,
     server: Option<(SocketAddr, JoinHandle<()>)>,
 }
 
 impl Cluster {
     async fn start(name: &str) -> anyhow::Result<Self> {
-        let api = kubeapi::Api::start(Store::memory(), kubeapi::Options::default()).await?;
+        let api = atoll_kubeapi::Api::start(Store::memory(), atoll_kubeapi::Options::default()).await?;
         let client = Client::new(api.admin(), "default");
         Ok(Self { name: name.to_owned(), client, api, server: None })
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use balance::{Affinity, Gone, Pool};
+use atoll_balance::{Affinity, Gone, Pool};
 
 use super::Unbound;
 use crate::error::hint;

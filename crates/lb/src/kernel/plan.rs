@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use balance::{Maglev, Picture};
+use atoll_balance::{Maglev, Picture};
 
 use crate::wanted::{Listener, Protocol, Source};
 
@@ -84,7 +84,7 @@ pub(crate) fn refusal(listener: &Listener) -> Option<&'static str> {
     if listener.address.ip().is_unspecified() || listener.address.port() == 0 {
         return Some("the kernel needs one address and one port: name them, or carry it in user space");
     }
-    let other = |backend: &balance::Backend| backend.address.is_ipv4() != listener.address.is_ipv4();
+    let other = |backend: &atoll_balance::Backend| backend.address.is_ipv4() != listener.address.is_ipv4();
     if listener.backends.iter().any(other) {
         return Some(
             "a backend is of the other IP family, which the kernel cannot translate to: carry it in user space",
@@ -103,7 +103,7 @@ pub(crate) fn refusal(listener: &Listener) -> Option<&'static str> {
 mod tests {
     use std::time::Duration;
 
-    use balance::{Backend, ClusterShare, Pool, Settings};
+    use atoll_balance::{Backend, ClusterShare, Pool, Settings};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use balance::{Affinity, Algorithm, Picture, Standing, client, flow};
+use atoll_balance::{Affinity, Algorithm, Picture, Standing, client, flow};
 use tokio::sync::{Notify, mpsc};
 
 use crate::wanted::{Limits, Listener};

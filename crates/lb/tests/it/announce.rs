@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lb::{Listener, Protocol};
+use atoll_lb::{Listener, Protocol};
 
 use crate::kernel::{Net, ip};
 use crate::world::DEADLINE;

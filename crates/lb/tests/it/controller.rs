@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lb::controller::{Call, Command, Core, Event, Object, Outcome, Services, Write, run};
-use lb::provider::{Failure, Ingress, Key, LiveBackend, ProviderError, Spec, Status, async_trait};
+use atoll_lb::controller::{Call, Command, Core, Event, Object, Outcome, Services, Write, run};
+use atoll_lb::provider::{Failure, Ingress, Key, LiveBackend, ProviderError, Spec, Status, async_trait};
 use proptest::prelude::*;
 use tokio::sync::mpsc;
 

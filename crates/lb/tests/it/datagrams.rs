@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use balance::{Checks, ClusterShare};
-use lb::{Protocol, Wanted};
+use atoll_balance::{Checks, ClusterShare};
+use atoll_lb::{Protocol, Wanted};
 use tokio::net::UdpSocket;
 
 use crate::world::{DEADLINE, Server, World, any};
@@ -147,7 +147,7 @@ async fn a_listener_that_was_away_for_a_moment_hears_every_client() {
     }
     world.balancer.want(Wanted::default()).await;
     world.until("its flows have ended", |world| world.metric(&["paris"]).is_none()).await;
-    let listener = lb::Listener { address: world.address, ..world.listener.clone() };
+    let listener = atoll_lb::Listener { address: world.address, ..world.listener.clone() };
     assert_eq!(world.balancer.want(Wanted { listeners: vec![listener] }).await, []);
     for _ in 0..20 {
         let client = UdpSocket::bind(any()).await.unwrap();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use balance::{Backend, Checks, ClusterShare};
-use lb::{Listener, Protocol, Wanted};
+use atoll_balance::{Backend, Checks, ClusterShare};
+use atoll_lb::{Listener, Protocol, Wanted};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

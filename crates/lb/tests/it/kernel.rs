@@ -9,8 +9,8 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use balance::{Backend, Checks, ClusterShare};
-use lb::{Balancer, DataPath, Listener, Protocol, Source, Wanted};
+use atoll_balance::{Backend, Checks, ClusterShare};
+use atoll_lb::{Balancer, DataPath, Listener, Protocol, Source, Wanted};
 use nlink::netlink::nftables::Family;
 use nlink::netlink::{Connection, Nftables};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -184,7 +184,7 @@ impl Drop for Net {
 
 pub(crate) struct Running {
     orders: Option<mpsc::Sender<Wanted>>,
-    dones: mpsc::Receiver<(Vec<lb::Unbound>, String)>,
+    dones: mpsc::Receiver<(Vec<atoll_lb::Unbound>, String)>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 

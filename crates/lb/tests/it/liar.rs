@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
 
-use lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait};
+use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait};
 
 /// How it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lb::provider::{Failure, Key, Provider, Registry, Remote, conformance, serve};
+use atoll_lb::provider::{Failure, Key, Provider, Registry, Remote, conformance, serve};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 

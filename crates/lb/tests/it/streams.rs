@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use balance::{Algorithm, ClusterShare};
-use lb::{Listener, Protocol};
+use atoll_balance::{Algorithm, ClusterShare};
+use atoll_lb::{Listener, Protocol};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -92,7 +92,7 @@ async fn every_byte_arrives_both_ways_and_so_does_the_end() {
 #[tokio::test]
 async fn a_slow_reader_slows_the_writer_and_loses_nothing() {
     let source = TcpListener::bind(any()).await.unwrap();
-    let backend = balance::Backend::new(source.local_addr().unwrap(), "paris");
+    let backend = atoll_balance::Backend::new(source.local_addr().unwrap(), "paris");
     let world = World::new(Protocol::Tcp, &[], |listener| listener.backends = vec![backend]).await;
     let total = 32 << 20;
     let writing = tokio::spawn(async move {
@@ -167,7 +167,7 @@ async fn an_address_that_is_given_up_is_free_and_its_connections_go_on() {
     let paris = Server::tcp("paris").await;
     let world = World::new(Protocol::Tcp, &[&paris], |_| {}).await;
     let (mut old, _) = world.connect().await.unwrap();
-    world.balancer.want(lb::Wanted::default()).await;
+    world.balancer.want(atoll_lb::Wanted::default()).await;
     let deadline = tokio::time::Instant::now() + DEADLINE;
     while TcpListener::bind(world.address).await.is_err() {
         assert!(tokio::time::Instant::now() < deadline, "it listens for ever");
@@ -203,7 +203,7 @@ async fn limits_turn_away_whoever_is_too_many() {
 #[tokio::test]
 async fn backends_are_told_who_the_client_is() {
     let listener = TcpListener::bind(any()).await.unwrap();
-    let backend = balance::Backend::new(listener.local_addr().unwrap(), "paris");
+    let backend = atoll_balance::Backend::new(listener.local_addr().unwrap(), "paris");
     let world = World::new(Protocol::Tcp, &[], |listener| {
         listener.backends = vec![backend];
         listener.proxy_protocol = true;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use balance::Backend;
-use lb::{Balancer, Listener, Protocol, Wanted};
+use atoll_balance::Backend;
+use atoll_lb::{Balancer, Listener, Protocol, Wanted};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
@@ -93,7 +93,7 @@ impl World {
         servers: &[&Server],
         change: impl FnOnce(&mut Listener),
     ) -> Self {
-        let balancer = Balancer::start(lb::DataPath::UserSpace, 2).unwrap();
+        let balancer = Balancer::start(atoll_lb::DataPath::UserSpace, 2).unwrap();
         let backends = servers.iter().map(|server| server.backend()).collect();
         let mut listener = Listener::new("shop/web", protocol, any(), backends);
         change(&mut listener);

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use atoll_kubeapi::store::Store;
+use atoll_kubeapi::{Api, Options, Service};
 use atoll_member::Clients;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use kube::client::Body;
-use kubeapi::store::Store;
-use kubeapi::{Api, Options, Service};
 
 /// How long anything may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -99,7 +99,7 @@ struct Noting {
 }
 
 impl tower_service::Service<Request<Body>> for Noting {
-    type Response = Response<kubeapi::Body>;
+    type Response = Response<atoll_kubeapi::Body>;
     type Error = std::convert::Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 

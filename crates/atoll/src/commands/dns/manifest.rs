@@ -1,7 +1,7 @@
 //! `atoll dns manifest`: prints what a member runs.
 
+use atoll_dns_server::manifest::Manifest;
 use clap::Args;
-use dns_server::manifest::Manifest;
 
 use crate::output;
 

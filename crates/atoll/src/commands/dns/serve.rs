@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
+use atoll_dns::{Name, Settings};
+use atoll_dns_server::{Options, watch_config};
 use atoll_hub::connect;
 use clap::Args;
-use dns::{Name, Settings};
-use dns_server::{Options, watch_config};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{ClusterApi, zone};
@@ -55,7 +55,7 @@ impl Serve {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         tokio::select! {
-            ended = Box::pin(dns_server::run(options, client)) => ended.map_err(|error| Failure::dns(&error))?,
+            ended = Box::pin(atoll_dns_server::run(options, client)) => ended.map_err(|error| Failure::dns(&error))?,
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
+use atoll_dns::Name;
+use atoll_dns_server::setup::State;
 use atoll_hub::connect;
 use clap::{Args, ValueEnum};
-use dns::Name;
-use dns_server::setup::State;
 
 use super::{ClusterApi, zone};
 use crate::failure::Failure;
@@ -63,7 +63,7 @@ impl Setup {
         logs::talk();
         let client = connect::client(self.api.config().await?)?;
         let (namespace, config_map) = self.config_map;
-        let setup = dns_server::setup::Setup {
+        let setup = atoll_dns_server::setup::Setup {
             namespace,
             config_map,
             key: self.key,

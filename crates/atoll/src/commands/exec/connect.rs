@@ -1,5 +1,6 @@
 //! Opens the WebSocket that a command is run through.
 
+use atoll_kubeapi::websocket;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{
@@ -10,7 +11,6 @@ use http::{Request, StatusCode};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
-use kubeapi::websocket;
 
 use super::session;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! What a command says through a WebSocket, by the channels of `v5.channel.k8s.io`: the first byte of a message says which. No I/O.
 
+use atoll_kubeapi::websocket::{self, Decoder, Event, Violation};
 use bytes::{Bytes, BytesMut};
-use kubeapi::websocket::{self, Decoder, Event, Violation};
 use serde_json::Value;
 
 const STDIN: u8 = 0;

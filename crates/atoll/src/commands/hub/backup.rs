@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use atoll_hub::connect;
+use atoll_kubeapi::backup::{self, BACKUP_PATH, STORE_FILE, Summary};
+use atoll_kubeapi::store::{OpenError, Store};
 use clap::Args;
 use futures_util::AsyncReadExt;
-use kubeapi::backup::{self, BACKUP_PATH, STORE_FILE, Summary};
-use kubeapi::store::{OpenError, Store};
 
 use super::default_data_dir;
 use crate::failure::Failure;

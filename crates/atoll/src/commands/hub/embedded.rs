@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use kubeapi::Options;
-use kubeapi::authn::{MASTERS, User};
-use kubeapi::hosted::{Hosted, Place};
+use atoll_kubeapi::Options;
+use atoll_kubeapi::authn::{MASTERS, User};
+use atoll_kubeapi::hosted::{Hosted, Place};
 use tokio::runtime::{Builder, Runtime};
 
 /// Who the hub is on its own API.

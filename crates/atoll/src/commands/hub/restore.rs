@@ -5,8 +5,8 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use atoll_kubeapi::backup;
 use clap::Args;
-use kubeapi::backup;
 
 use super::default_data_dir;
 use crate::failure::Failure;

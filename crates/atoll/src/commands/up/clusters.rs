@@ -10,15 +10,15 @@ use atoll_api::types::Cluster;
 use atoll_hub::join::{Place, Propagation, Request};
 use atoll_hub::networks::{Networks, Range, Ranges};
 use atoll_hub::options::NAMESPACE;
+use atoll_kubeapi::hosted::{self, HostError, Hosted};
+use atoll_kubeapi::server::ServeError;
+use atoll_sandbox::block::Block;
+use atoll_sandbox::member::Member;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use kubeapi::hosted::{self, HostError, Hosted};
-use kubeapi::server::ServeError;
-use sandbox::block::Block;
-use sandbox::member::Member;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
@@ -261,7 +261,7 @@ async fn start_hub(dir: &Dir, block: Block, runtime: &Runtime) -> anyhow::Result
     let (data_dir, address) = (dir.path(HUB), SocketAddr::V4(block.api()));
     let started = runtime.spawn(async move {
         let place = hosted::Place { data_dir: &data_dir, address, names: &[] };
-        Hosted::start(&place, kubeapi::Options::default()).await
+        Hosted::start(&place, atoll_kubeapi::Options::default()).await
     });
     Ok(started.await.context("the hub's API broke off while it started")??)
 }

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
+use atoll_kubeapi::hosted::HostError;
+use atoll_kubeapi::server::ServeError;
+use atoll_sandbox::block::Block;
+use atoll_sandbox::member::{Member, MemberError, Options};
+use atoll_sandbox::network::{Network, OFFSET};
 use futures_util::future::{join_all, try_join_all};
-use kubeapi::hosted::HostError;
-use kubeapi::server::ServeError;
-use sandbox::block::Block;
-use sandbox::member::{Member, MemberError, Options};
-use sandbox::network::{Network, OFFSET};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use atoll_engine::names::ClusterId;
-use sandbox::block::Block;
+use atoll_sandbox::block::Block;
 use serde::{Deserialize, Serialize};
 
 use crate::context;

@@ -1,0 +1,173 @@
+//! What only a running pod can answer: logs, and sessions with its programs.
+
+use super::Ask;
+use crate::answer::Answer;
+use crate::encode;
+use crate::pods::{
+    AttachAsk, ExecAsk, Handshake, LogAsk, PodError, PodRef, Pods, Purpose, Terms, carry, choose_container,
+};
+use crate::rbac::{Attributes, Target};
+use crate::refusal::{Refusal, Subject};
+use crate::resource::Subresource;
+use crate::store::Key;
+use atoll_apimachinery::invalid::FieldError;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use serde_json::Value;
+use std::sync::Arc;
+
+const LOG_OPTIONS: Subject<'static> = Subject { group: "", name: "PodLogOptions" };
+
+impl Ask<'_> {
+    /// The log of a container.
+    pub(crate) fn log(&self) -> Result<Answer, Refusal> {
+        let ask = self.log_ask()?;
+        let (pod, node) = self.pod()?;
+        if node.is_empty() {
+            // A pod that is nowhere yet has written nothing.
+            return Ok(Answer::nothing());
+        }
+        let pieces = self.runner(&node, "cannot get the log")?.logs(&pod, ask).map_err(refused)?;
+        let pieces = futures_util::stream::unfold(pieces, |mut pieces| async move {
+            pieces.recv().await.map(|piece| (piece, pieces))
+        });
+        Ok(Answer::text_stream(pieces))
+    }
+
+    /// A command in a container, or a way to the program that it runs.
+    pub(crate) fn session(&self) -> Result<Answer, Refusal> {
+        self.may_create()?;
+        let flag = |key| self.call.query.flag(key).unwrap_or(false);
+        let [stdin, stdout, stderr, tty] = ["stdin", "stdout", "stderr", "tty"].map(flag);
+        let (pod, node) = self.pod()?;
+        if node.is_empty() {
+            return Err(Refusal::bad_request(format!("pod {} does not have a host assigned", pod.name)));
+        }
+        let runner = Arc::clone(self.runner(&node, "error dialing backend")?);
+        let handshake = Handshake::read(&self.parts.headers)?;
+        if !(stdin || stdout || stderr) {
+            return Err(Refusal::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
+        }
+        let Some(upgrade) = self.parts.extensions.get::<OnUpgrade>().cloned() else {
+            return Err(Refusal::bad_request(
+                "unable to upgrade: there is no connection below this client, which is in the server's own process; \
+                 call `kubeapi::pods::Pods` itself",
+            ));
+        };
+        let (purpose, session) = match &self.subresource {
+            Some(Subresource::Attach) => {
+                (Purpose::Attach, runner.attach(&pod, AttachAsk { stdin, stdout, stderr, tty }))
+            }
+            _ => {
+                let command: Vec<String> = self.call.query.all("command").map(str::to_owned).collect();
+                if command.is_empty() {
+                    return Err(Refusal::bad_request(
+                        "you must specify at least one command for the container",
+                    ));
+                }
+                (Purpose::Exec, runner.exec(&pod, ExecAsk { command, stdin, stdout, stderr, tty }))
+            }
+        };
+        let terms = Terms { protocol: handshake.protocol, purpose, stdout, stderr };
+        let session = session.map_err(|error| error.to_string());
+        let carry = async move {
+            match upgrade.await {
+                Ok(connection) => carry(TokioIo::new(connection), terms, session).await,
+                Err(error) => tracing::debug!(%error, "a connection broke off before its session began"),
+            }
+        };
+        Ok(Answer::upgrade(handshake.protocol.name(), &handshake.accept, carry))
+    }
+
+    /// A session begins with GET, but whoever may only look may not act: creating is asked for in any case.
+    fn may_create(&self) -> Result<(), Refusal> {
+        let target = Target::Resource {
+            group: &self.target.group,
+            resource: &self.target.resource,
+            subresource: &self.target.subresource,
+            namespace: &self.target.namespace,
+            name: &self.target.name,
+        };
+        self.core.authorize(&Attributes { user: self.user, verb: "create", target })
+    }
+
+    /// The container that is meant, and the node that its pod is on.
+    fn pod(&self) -> Result<(PodRef, String), Refusal> {
+        let pod: Value = encode::read(&self.stored(&self.target.name)?.body);
+        let asked = self.call.query.first("container").unwrap_or_default();
+        let container = choose_container(&pod, asked).map_err(Refusal::bad_request)?;
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+        let (namespace, name) = (self.target.namespace.clone(), self.target.name.clone());
+        Ok((PodRef { namespace, name, container }, node))
+    }
+
+    /// Who runs pods; otherwise what a server says that can't reach a node.
+    fn runner(&self, node: &str, doing: &str) -> Result<&Arc<dyn Pods>, Refusal> {
+        self.core.pods.as_ref().ok_or_else(|| {
+            if self.core.store.get(&Key::new("", "nodes", "", node)).is_none() {
+                return Refusal::not_found(Subject { group: "", name: "nodes" }, node);
+            }
+            Refusal::plain(format!(
+                "{doing}: nothing runs pods behind this API, so there is no kubelet on node {node:?} to ask"
+            ))
+        })
+    }
+
+    fn log_ask(&self) -> Result<LogAsk, Refusal> {
+        let query = &self.call.query;
+        let flag = |key| query.flag(key).unwrap_or(false);
+        let number = |key| -> Result<Option<i64>, Refusal> {
+            let parse = |text: &str| {
+                text.parse().map_err(|_| {
+                    Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+                })
+            };
+            query.first(key).map(parse).transpose()
+        };
+        let (tail, limit, since) = (number("tailLines")?, number("limitBytes")?, number("sinceSeconds")?);
+        let since_time = match query.first("sinceTime") {
+            None | Some("") => None,
+            Some(text) => Some(
+                text.parse::<Timestamp>()
+                    .map_err(|error| Refusal::bad_request(format!("parsing time {text:?}: {error}")))?,
+            ),
+        };
+        let mut errors = Vec::new();
+        if let Some(lines) = tail.filter(|lines| *lines < 0) {
+            errors.push(FieldError::invalid("tailLines", lines, "must be greater than or equal to 0"));
+        }
+        if let Some(bytes) = limit.filter(|bytes| *bytes < 1) {
+            errors.push(FieldError::invalid("limitBytes", bytes, "must be greater than 0"));
+        }
+        if since.is_some() && since_time.is_some() {
+            let why = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+            errors.push(FieldError::forbidden("", why));
+        } else if let Some(seconds) = since.filter(|seconds| *seconds < 1) {
+            errors.push(FieldError::invalid("sinceSeconds", seconds, "must be greater than 0"));
+        }
+        if query.first("stream").is_some() {
+            errors.push(FieldError::forbidden("stream", "may not be specified"));
+        }
+        if !errors.is_empty() {
+            return Err(Refusal::invalid(LOG_OPTIONS, &self.target.name, &errors));
+        }
+        let ago = since_time.map(|time| self.core.here.now().as_second().saturating_sub(time.as_second()));
+        Ok(LogAsk {
+            follow: flag("follow"),
+            previous: flag("previous"),
+            tail_lines: tail.and_then(|lines| usize::try_from(lines).ok()),
+            since_seconds: since.or(ago).map(|seconds| u64::try_from(seconds).unwrap_or(0)),
+            timestamps: flag("timestamps"),
+            limit_bytes: limit.and_then(|bytes| usize::try_from(bytes).ok()),
+        })
+    }
+}
+
+fn refused(error: PodError) -> Refusal {
+    match error {
+        PodError::NotFound(why) => Refusal::nothing_there(why),
+        PodError::NotRunning(why) | PodError::BadRequest(why) => Refusal::bad_request(why),
+        PodError::Internal(why) => Refusal::internal(&why),
+    }
+}

@@ -1,0 +1,275 @@
+//! A changed object: what PUT and all patches have in common.
+//!
+//! ```text
+//!   read ──▶ change ──▶ keep what may not change ──▶ check ──▶ write, if it is still what was read; else again
+//! ```
+
+use super::{Ask, Outcome, refused, validate};
+use crate::answer::Answer;
+use crate::rbac::{Attributes, Target};
+use crate::refusal::{Refusal, Subject};
+use crate::request::WriteOptions;
+use crate::resource::Resource;
+use crate::store::{Object, WriteError};
+use crate::verbs::create::dedup_owners;
+use crate::{decode, encode, negotiate, strategy, view};
+use atoll_apimachinery::apply::{self, Operation};
+use atoll_apimachinery::invalid::FieldError;
+use http::StatusCode;
+use serde_json::Value;
+
+/// How often a change is tried when others write at the same time.
+const ATTEMPTS: usize = 20;
+
+/// What a change makes of an object: a new one, with its managed fields. Without an object it makes one, or refuses.
+pub(super) type Change<'c> = dyn Fn(Option<&Value>) -> Result<Value, Refusal> + Send + Sync + 'c;
+
+/// Whether the object must be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// It must.
+    Refuse,
+    /// It is made.
+    Create,
+}
+
+/// What came of a change.
+pub(super) struct Changed {
+    pub(super) object: Outcome,
+    pub(super) created: bool,
+}
+
+impl Ask<'_> {
+    pub(crate) async fn update(&self) -> Result<Answer, Refusal> {
+        let options = WriteOptions::parse(&self.call.query, "UpdateOptions", None)?;
+        let input = negotiate::input(&self.parts.headers, self.resource.custom.is_none())?;
+        let mut object =
+            decode::object(&self.resource, &self.body, input, options.validation, &mut self.warnings())?;
+        self.check_namespace(&mut object)?;
+        self.check_name(&object)?;
+        dedup_owners(&mut object, &mut self.warnings());
+        let by = self.manager(&options, Operation::Update);
+        let (resource, stamp) = (self.resource.clone(), self.core.here.stamp());
+        let change = move |old: Option<&Value>| {
+            let mut new = object.clone();
+            apply::track(old, &mut new, &resource.schema, &by, &stamp);
+            Ok(new)
+        };
+        let upsert = self.resource.habits.create_on_update && self.subresource.is_none();
+        let absent = if upsert { Absent::Create } else { Absent::Refuse };
+        let changed = Box::pin(self.change(&change, absent, &options)).await?;
+        Ok(self.answer_changed(&changed))
+    }
+
+    pub(super) fn answer_changed(&self, changed: &Changed) -> Answer {
+        let code = if changed.created { StatusCode::CREATED } else { StatusCode::OK };
+        self.answer_outcome(code, &changed.object)
+    }
+
+    /// The object's name is the request's.
+    pub(super) fn check_name(&self, object: &Value) -> Result<(), Refusal> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let wanted = &self.target.name;
+        if name.is_empty() {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+            )));
+        }
+        if name != wanted {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({wanted})"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Carries out a change.
+    pub(super) async fn change(
+        &self,
+        change: &Change<'_>,
+        absent: Absent,
+        options: &WriteOptions,
+    ) -> Result<Changed, Refusal> {
+        let name = self.target.name.clone();
+        let key = self.key(&name);
+        let warned = self.warnings().len();
+        for _ in 0..ATTEMPTS {
+            // A second attempt does not warn twice.
+            self.warnings().truncate(warned);
+            let Some(existing) = self.core.store.get(&key) else {
+                if absent == Absent::Refuse {
+                    return Err(self.not_found(&name));
+                }
+                return Box::pin(self.create_instead(change, options)).await;
+            };
+            let old = view::shown(&self.resource, &existing);
+            let new = change(Some(&old))?;
+            match Box::pin(self.change_once(&existing, &old, new, options)).await? {
+                Some(object) => return Ok(Changed { object, created: false }),
+                None => tokio::task::yield_now().await,
+            }
+        }
+        Err(Refusal::modified(self.resource.plural(), &name))
+    }
+
+    async fn create_instead(&self, change: &Change<'_>, options: &WriteOptions) -> Result<Changed, Refusal> {
+        let name = self.target.name.clone();
+        let new = change(None)?;
+        let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+        if !uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(Refusal::conflict(self.resource.plural(), &name, &why));
+        }
+        let target = Target::Resource {
+            group: &self.target.group,
+            resource: &self.target.resource,
+            subresource: &self.target.subresource,
+            namespace: &self.target.namespace,
+            name: &name,
+        };
+        self.core.authorize(&Attributes { user: self.user, verb: "create", target })?;
+        let object = Box::pin(self.make(new, options)).await?;
+        Ok(Changed { object, created: true })
+    }
+
+    /// One attempt; `None` if somebody else was faster and another attempt makes sense.
+    async fn change_once(
+        &self,
+        existing: &Object,
+        old: &Value,
+        mut new: Value,
+        options: &WriteOptions,
+    ) -> Result<Option<Outcome>, Refusal> {
+        let resource = &self.resource;
+        let name = &self.target.name;
+        let conditional = self.check_revision(&new, existing, old)?;
+        let metadata = &mut new["metadata"];
+        metadata["resourceVersion"] = existing.revision.to_string().into();
+        strategy::prepare_update(resource, self.subresource.as_ref(), &mut new, old);
+        keep_system_fields(&mut new, old);
+        decode::tidy(resource, &mut new);
+        atoll_apimachinery::builtin::stored(&mut new, &resource.schema);
+        apply::settle(old, &mut new);
+        let (errors, tolerated) = validate::update(resource, self.subresource.as_ref(), &new, old);
+        if !errors.is_empty() {
+            return Err(Refusal::invalid(resource.kind(), name, &errors));
+        }
+        self.warnings().extend(tolerated);
+        let reservation = self.core.addresses.reserve(resource, &mut new, Some(old), &self.core.here);
+        let reservation = reservation.map_err(|errors| Refusal::invalid(resource.kind(), name, &errors))?;
+        self.check_escalation(&new)?;
+        if self.subresource.is_none() {
+            self.warn_of(&new, Some(old));
+        }
+        self.admit("UPDATE", name, Some(&new), Some(old), options.dry_run)?;
+        if options.dry_run {
+            return Ok(Some(Outcome::Shown(new)));
+        }
+        let outcome = if is_finished(&new, old) {
+            // What the old state held is given back, whatever the new one would have.
+            match self.core.remove(resource, existing, old).await {
+                Ok(_) | Err(WriteError::Missing) => Ok(Outcome::Shown(new)),
+                Err(error) => Err(error),
+            }
+        } else if is_same(resource, existing, old, &new) {
+            return Ok(Some(Outcome::Shown(new)));
+        } else {
+            let written =
+                self.core.write(resource, existing.key.clone(), &new, Some(existing.revision)).await;
+            written.map(Outcome::Stored)
+        };
+        match outcome {
+            Ok(Outcome::Stored(written)) => {
+                reservation.keep();
+                Ok(Some(Outcome::Stored(written)))
+            }
+            Ok(last) => Ok(Some(last)),
+            Err(WriteError::Conflict(_)) if !conditional => Ok(None),
+            Err(error) => Err(refused(resource, name, &error)),
+        }
+    }
+
+    /// Was the change made from this state? True if the client says which state it was made from.
+    fn check_revision(&self, new: &Value, existing: &Object, old: &Value) -> Result<bool, Refusal> {
+        let resource = &self.resource;
+        let name = &self.target.name;
+        let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+        let own = old["metadata"]["uid"].as_str().unwrap_or_default();
+        if !uid.is_empty() && uid != own && self.is_put() {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
+            return Err(Refusal::conflict(resource.plural(), name, &why));
+        }
+        let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let revision: u64 = match given {
+            "" => 0,
+            text => text.parse().map_err(|_| {
+                let why = format!(
+                    "strconv.ParseUint: parsing {}: invalid syntax",
+                    atoll_apimachinery::invalid::quoted(text)
+                );
+                let error = FieldError::invalid("metadata.resourceVersion", text, why);
+                Refusal::invalid(resource.kind(), name, &[error])
+            })?,
+        };
+        if revision == 0 {
+            if resource.habits.unconditional_update {
+                return Ok(false);
+            }
+            let why = "must be specified for an update";
+            let error = FieldError::invalid("metadata.resourceVersion", 0, why);
+            return Err(Refusal::invalid(Subject { ..resource.plural() }, name, &[error]));
+        }
+        if revision != existing.revision {
+            return Err(Refusal::modified(resource.plural(), name));
+        }
+        // A patch has the revision of what it was applied to, not one that the client knew.
+        Ok(self.is_put())
+    }
+
+    fn is_put(&self) -> bool {
+        self.call.verb == "update"
+    }
+}
+
+/// Would writing the object change nothing? What is the same is not written again.
+fn is_same(resource: &Resource, existing: &Object, old: &Value, new: &Value) -> bool {
+    if view::is_shown_as_kept(resource, existing.revision) {
+        return new == old;
+    }
+    *view::stored(resource, new) == encode::read(&existing.body)
+}
+
+/// What no client changes.
+fn keep_system_fields(new: &mut Value, old: &Value) {
+    let (new, old) = (&mut new["metadata"], &old["metadata"]);
+    if new["uid"].as_str().unwrap_or_default().is_empty() {
+        new["uid"] = old["uid"].clone();
+    }
+    if let Some(created) = old.get("creationTimestamp") {
+        new["creationTimestamp"] = created.clone();
+    }
+    if let Some(deleted) = old.get("deletionTimestamp") {
+        new["deletionTimestamp"] = deleted.clone();
+    }
+    if let Some(grace) = old.get("deletionGracePeriodSeconds")
+        && new.get("deletionGracePeriodSeconds").is_none_or(Value::is_null)
+    {
+        new["deletionGracePeriodSeconds"] = grace.clone();
+    }
+    if let Some(fields) = new.as_object_mut() {
+        fields.remove("selfLink");
+    }
+}
+
+/// Is the object on its way out, with nobody left who has to do something first?
+pub(crate) fn is_finished(new: &Value, old: &Value) -> bool {
+    let deleted = strategy::is_going(old);
+    let waits = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;
+    let holds = strategy::strings(&new["metadata"]["finalizers"]).next().is_some();
+    // A namespace has finalizers of another sort beside those.
+    let content =
+        new["kind"] == "Namespace" && strategy::strings(&new["spec"]["finalizers"]).next().is_some();
+    deleted && !waits && !holds && !content
+}

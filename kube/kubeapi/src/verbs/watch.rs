@@ -1,0 +1,313 @@
+//! What happens to objects, as it happens.
+//!
+//! ```text
+//!   state now (when asked for) ──▶ end of it ──▶ events … bookmarks … events ──▶ time is up, or the client fell behind
+//! ```
+
+use super::{Ask, Selection, table};
+use crate::answer::Answer;
+use crate::api::Core;
+use crate::encode::Unrevised;
+use crate::negotiate::Shape;
+use crate::refusal::Refusal;
+use crate::request::ListOptions;
+use crate::resource::Resource;
+use crate::store::{Event, EventKind, RevisionError, Watch};
+use crate::verbs::list::revision;
+use crate::{encode, view};
+use atoll_apimachinery::table::{Include, Printer};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::stream;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+
+/// How often a client hears how far it has come, if it wants to.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// How long a watch lasts when the client does not say, and as much again at random.
+const LASTS_SECONDS: u64 = 1800;
+/// How many events go out in one piece at most.
+const BATCH: usize = 64;
+/// Says that the state is complete.
+const INITIAL_END: &str = "k8s.io/initial-events-end";
+
+/// How the state of the beginning is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// The state first, then a bookmark that says so.
+    StateThenMark,
+    /// The state first.
+    State,
+    /// From this revision on.
+    Since(u64),
+    /// From now on.
+    Now,
+}
+
+impl Ask<'_> {
+    pub(crate) fn watch(&self) -> Result<Answer, Refusal> {
+        let options = ListOptions::parse(&self.call.query, true)?;
+        let mut selection = self.selection(&options)?;
+        if !self.target.name.is_empty() {
+            // The old form of a watch on one object.
+            let field = format!("metadata.name={}", self.target.name);
+            selection = Selection::parse(&self.resource, &options.label_selector, &field)?;
+        }
+        let wanted =
+            revision(&options.resource_version).map_err(|error| Refusal::plain(error.to_string()))?;
+        let start = match (options.initial_events, wanted) {
+            (Some(true), _) if options.bookmarks => Start::StateThenMark,
+            (Some(true), _) | (None, None | Some(0)) => Start::State,
+            (Some(false), None | Some(0)) => Start::Now,
+            (_, Some(wanted)) => Start::Since(wanted),
+        };
+        let current = self.core.store.revision();
+        if let (Some(true), Some(wanted)) = (options.initial_events, wanted)
+            && wanted > current
+        {
+            return Err(Refusal::too_new(wanted, current));
+        }
+        let lasts = options.timeout_seconds.filter(|seconds| *seconds > 0);
+        let lasts = lasts.unwrap_or_else(|| LASTS_SECONDS + self.core.here.below(LASTS_SECONDS));
+        let feed = Feed::start(self, selection, start, options.bookmarks, Duration::from_secs(lasts))?;
+        let pieces =
+            stream::unfold(feed, |mut feed| async move { feed.next().await.map(|piece| (piece, feed)) });
+        Ok(Answer::stream(pieces).warn(&self.warnings()))
+    }
+}
+
+/// One running watch.
+struct Feed {
+    core: Arc<Core>,
+    resource: Arc<Resource>,
+    selection: Selection,
+    shape: Shape,
+    include: Include,
+    watch: Option<Watch>,
+    ready: VecDeque<Bytes>,
+    bookmarks: Option<Pin<Box<Sleep>>>,
+    ends: Pin<Box<Sleep>>,
+    /// How rows are made, where they are asked for.
+    printer: Option<Printer>,
+    /// Columns are named once.
+    headed: bool,
+    over: bool,
+}
+
+impl Feed {
+    fn start(
+        ask: &Ask<'_>,
+        selection: Selection,
+        start: Start,
+        bookmarks: bool,
+        lasts: Duration,
+    ) -> Result<Self, Refusal> {
+        let prefix = selection.prefix(&ask.resource, ask.namespace());
+        let now = Instant::now();
+        let mut feed = Self {
+            core: Arc::clone(ask.core),
+            resource: Arc::clone(&ask.resource),
+            selection,
+            shape: ask.output.shape,
+            include: ask.include()?,
+            watch: None,
+            ready: VecDeque::new(),
+            bookmarks: bookmarks.then(|| Box::pin(tokio::time::sleep_until(now + BOOKMARK_EVERY))),
+            ends: Box::pin(tokio::time::sleep_until(now + lasts)),
+            printer: matches!(ask.output.shape, Shape::Table(_)).then(|| table::printer(&ask.resource)),
+            headed: false,
+            over: false,
+        };
+        let store = ask.core.store.clone();
+        let since = match start {
+            Start::Now => None,
+            Start::Since(revision) => Some(revision),
+            Start::State | Start::StateThenMark => {
+                let page = store
+                    .list(&prefix, None, None, None)
+                    .map_err(|error| Refusal::internal(&error.to_string()))?;
+                for object in &page.objects {
+                    if feed.selection.selects(&feed.resource, object, &object.body) {
+                        let bytes = view::shown_bytes(&feed.resource, object.revision, &object.body);
+                        feed.send("ADDED", &bytes);
+                    }
+                }
+                if start == Start::StateThenMark {
+                    feed.mark(page.revision, true);
+                }
+                Some(page.revision)
+            }
+        };
+        let oldest = ask.core.floor.load(Ordering::Relaxed);
+        match store.watch(&prefix, since) {
+            _ if since.is_some_and(|since| since < oldest) => {
+                feed.fail(RevisionError::Gone { requested: since.unwrap_or(0), oldest });
+            }
+            Ok(watch) => feed.watch = Some(watch),
+            Err(error) => feed.fail(error),
+        }
+        Ok(feed)
+    }
+
+    /// The next piece for the client; `None` when the watch is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if !self.ready.is_empty() {
+                return Some(self.piece());
+            }
+            if self.over {
+                return None;
+            }
+            let watch = self.watch.as_mut()?;
+            let mut retired = self.resource.retired.subscribe();
+            let bookmark = async {
+                match &mut self.bookmarks {
+                    Some(timer) => timer.as_mut().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                event = watch.next() => match event {
+                    Ok(event) => self.take(&event),
+                    Err(error) => self.fail(error),
+                },
+                () = bookmark => {
+                    let at = watch.revision();
+                    self.mark(at, false);
+                    if let Some(timer) = &mut self.bookmarks {
+                        timer.as_mut().reset(Instant::now() + BOOKMARK_EVERY);
+                    }
+                }
+                () = self.ends.as_mut() => {
+                    let at = watch.revision();
+                    if self.bookmarks.is_some() {
+                        self.mark(at, false);
+                    }
+                    self.over = true;
+                }
+                // The resource is described anew: a client that watches again sees it so.
+                _ = retired.wait_for(|retired| *retired) => self.over = true,
+            }
+        }
+    }
+
+    /// An event and those that are there already.
+    fn take(&mut self, first: &Event) {
+        self.event(first);
+        for _ in 1..BATCH {
+            let Some(watch) = &mut self.watch else { return };
+            match watch.try_next() {
+                Ok(Some(event)) => self.event(&event),
+                Ok(None) => return,
+                Err(error) => return self.fail(error),
+            }
+        }
+    }
+
+    /// What a client with this selection sees of an event.
+    fn event(&mut self, event: &Event) {
+        let revision = event.object.revision;
+        let matches = |body: &Bytes| self.selection.selects(&self.resource, &event.object, body);
+        let is = event.kind != EventKind::Deleted && matches(&event.object.body);
+        let was = event.previous.as_ref().is_some_and(matches);
+        let kind = match (was, is, event.kind) {
+            (_, _, EventKind::Deleted) if matches(&event.object.body) || was => "DELETED",
+            (true, true, _) => "MODIFIED",
+            (false, true, _) => "ADDED",
+            (true, false, _) => "DELETED",
+            (false, false, _) => return,
+        };
+        let left = kind == "DELETED" && event.kind != EventKind::Deleted;
+        let bytes = match &event.previous {
+            // It is still there, but not for this client: it sees what it knew, at the revision of now.
+            Some(previous) if left => Unrevised::of(previous).at(revision),
+            _ => event.object.body.clone(),
+        };
+        let shown = view::shown_bytes(&self.resource, revision, &bytes);
+        self.send(kind, &shown);
+    }
+
+    fn send(&mut self, kind: &str, object: &Bytes) {
+        let formed;
+        let object = match self.shape {
+            Shape::Whole => object,
+            Shape::Metadata(version) => {
+                formed = encode::write(&table::metadata_only(&encode::read(object), version));
+                &formed
+            }
+            Shape::Table(version) => {
+                formed = encode::write(&self.row(version, object));
+                &formed
+            }
+        };
+        self.push(kind, object);
+    }
+
+    fn row(&mut self, version: &str, object: &Bytes) -> Value {
+        let value = encode::read(object);
+        let Some(printer) = &self.printer else { return value };
+        let mut one = table::table(printer, version, &[&value], &value, self.include, self.core.here.now());
+        if self.headed {
+            one["columnDefinitions"] = Value::Null;
+        }
+        self.headed = true;
+        one
+    }
+
+    fn push(&mut self, kind: &str, object: &[u8]) {
+        let mut line = BytesMut::with_capacity(object.len() + 32);
+        line.put_slice(b"{\"type\":\"");
+        line.put_slice(kind.as_bytes());
+        line.put_slice(b"\",\"object\":");
+        line.put_slice(object);
+        line.put_slice(b"}\n");
+        self.ready.push_back(line.freeze());
+    }
+
+    /// Says how far the client has come.
+    fn mark(&mut self, revision: u64, initial_end: bool) {
+        let (api_version, kind) = match self.shape {
+            Shape::Whole => (self.resource.api_version(), self.resource.names.kind.clone()),
+            Shape::Metadata(version) => {
+                (format!("meta.k8s.io/{version}"), "PartialObjectMetadata".to_owned())
+            }
+            Shape::Table(version) => (format!("meta.k8s.io/{version}"), "Table".to_owned()),
+        };
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_end {
+            metadata["annotations"] = json!({INITIAL_END: "true"});
+        }
+        let mut object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+        if let Shape::Table(_) = self.shape {
+            object["columnDefinitions"] = Value::Null;
+            object["rows"] = json!([]);
+        }
+        self.push("BOOKMARK", &encode::write(&object));
+    }
+
+    fn fail(&mut self, error: RevisionError) {
+        let refusal = match error {
+            RevisionError::Gone { requested, oldest } => {
+                Refusal::expired(format!("too old resource version: {requested} ({oldest})"))
+            }
+            RevisionError::Future { requested, current } => Refusal::too_new(requested, current),
+        };
+        self.push("ERROR", &encode::write(&refusal.status()));
+        self.watch = None;
+        self.over = true;
+    }
+
+    /// What is ready, in one piece.
+    fn piece(&mut self) -> Bytes {
+        if self.ready.len() == 1 {
+            return self.ready.pop_front().unwrap_or_default();
+        }
+        let taken: Vec<Bytes> = self.ready.drain(..self.ready.len().min(BATCH)).collect();
+        taken.concat().into()
+    }
+}
