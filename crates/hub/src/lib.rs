@@ -15,36 +15,15 @@
 //!
 //! [`join`] and [`unjoin`] are the library's side of the commands of the same names; [`reach`] is that of `-C`.
 
-mod annotations;
-pub mod balancing;
-mod brain;
-mod clean;
-mod clusterset;
-mod conditions;
-pub mod connect;
-mod crd;
-mod crossing;
-mod election;
-mod health;
-mod http;
-mod identify;
-mod imports;
-pub mod join;
-mod latest;
-mod lead;
-mod metrics;
-mod mirror;
-pub mod networks;
+mod api;
+mod leader;
+mod mcs;
+mod membership;
 pub mod options;
 mod policies;
-pub mod reach;
-mod roster;
-mod run;
-mod store;
-mod tell;
-pub mod unjoin;
-mod unshown;
-mod watch;
+mod services;
 
+pub use leader::run::{HubError, run};
+pub use mcs::balancing;
+pub use membership::{connect, join, networks, reach, unjoin};
 pub use options::Options;
-pub use run::{HubError, run};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use atoll_engine::facts::Settings;
 
-use crate::balancing::Balancing;
-use crate::networks::Ranges;
+use crate::mcs::balancing::Balancing;
+use crate::membership::networks::Ranges;
 
 /// The namespace in the hub's API, and in members, where what is ours and belongs to no service lives.
 pub const NAMESPACE: &str = "atoll-system";

@@ -28,8 +28,8 @@ use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
-use crate::connect::code;
-use crate::imports;
+use crate::membership::connect::code;
+use crate::services::imports;
 use desk::{Command, Desk, Event, Scope, Source};
 use write::{Part, Place, Write};
 

@@ -9,14 +9,14 @@ pub use service::Service;
 
 pub(crate) use access::Access;
 
-use crate::addresses::{Addresses, Network};
-use crate::admission::Policies;
-use crate::authn::{Bearers, User};
-use crate::collector::Tasks;
+use crate::access::admission::Policies;
+use crate::access::authn::{Bearers, User};
+use crate::controllers::Tasks;
 use crate::environment::{Environment, Machine, Surroundings};
 use crate::pods::Pods;
-use crate::registry::{Registry, Served};
-use crate::store::Store;
+use crate::resources::addresses::{Addresses, Network};
+use crate::resources::registry::{Registry, Served};
+use crate::storage::store::Store;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -164,7 +164,10 @@ impl Api {
 
     /// The API for its administrator, who may do everything.
     pub fn admin(&self) -> Service {
-        self.service(User::authenticated(crate::pki::ADMIN, [crate::authn::MASTERS.to_owned()]))
+        self.service(User::authenticated(
+            crate::access::pki::ADMIN,
+            [crate::access::authn::MASTERS.to_owned()],
+        ))
     }
 
     /// The API for a connection: `certified` is whom a verified client certificate names.

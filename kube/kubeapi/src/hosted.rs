@@ -1,11 +1,11 @@
 //! An API on a data directory, served on a socket: what a hub is on, and each cluster of a sandbox.
 
+use crate::access::authn::{Bearers, TokenError};
+use crate::access::pki::{Pki, PkiError};
 use crate::api::{Api, Options, StartError};
-use crate::authn::{Bearers, TokenError};
-use crate::backup::STORE_FILE;
-use crate::pki::{Pki, PkiError};
-use crate::server::{ServeError, Server};
-use crate::store::{OpenError, Store};
+use crate::http::server::{ServeError, Server};
+use crate::storage::backup::STORE_FILE;
+use crate::storage::store::{OpenError, Store};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};

@@ -10,36 +10,19 @@
 //! directory; [`authn`] says who asks, [`rbac`] whether they may; [`backup`] copies a data directory while it is in use;
 //! [`pods`] is how something that runs pods answers for them.
 
-mod addresses;
-mod admission;
-mod answer;
+mod access;
 mod api;
-pub mod authn;
-pub mod backup;
-mod cached;
-mod collector;
-mod decode;
-mod discovery;
-mod encode;
+mod controllers;
 pub mod environment;
 pub mod hosted;
-mod negotiate;
-mod openapi;
-pub mod pki;
+mod http;
 pub mod pods;
-pub mod rbac;
-mod refusal;
-mod registry;
-mod request;
-mod resource;
-mod reviews;
-pub mod server;
-pub mod store;
-mod strategy;
+mod resources;
+mod storage;
 mod verbs;
-mod view;
-pub mod websocket;
-mod write;
 
-pub use answer::Body;
+pub use access::{authn, pki, rbac};
 pub use api::{Api, Options, Service, StartError};
+pub use http::answer::Body;
+pub use http::{server, websocket};
+pub use storage::{backup, store};

@@ -13,7 +13,7 @@ use atoll_engine::placement::{Decision, Placed};
 use atoll_member::propagate::CopyState;
 use serde_json::{Value, json};
 
-use crate::conditions::{condition, dated};
+use crate::api::conditions::{condition, dated};
 
 /// What is known of each cluster that may hold a copy.
 pub(super) type Holders = BTreeMap<ClusterId, Held>;

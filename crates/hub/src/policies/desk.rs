@@ -28,8 +28,8 @@ use serde_json::{Value, json};
 
 use super::binding::{self, Held, Holders, Recalled};
 use super::{Copied, edge};
-use crate::imports;
-use crate::unshown::Unshown;
+use crate::api::debounce::Unshown;
+use crate::services::imports;
 use importing::Imports;
 
 /// Where an object of the hub's API was seen.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{Policies, spawn};
-use crate::crd;
+use crate::api::crd;
 
 type Outcome = anyhow::Result<()>;
 

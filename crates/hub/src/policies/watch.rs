@@ -12,7 +12,7 @@ use kube::{Client, discovery};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::desk::{Event, Source};
-use crate::connect;
+use crate::membership::connect;
 
 /// After a failed watch, or for a kind that is not served.
 const PAUSE: Duration = Duration::from_secs(1);

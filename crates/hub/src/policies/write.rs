@@ -13,9 +13,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::binding;
 use super::desk::Event;
-use crate::connect::{code, why};
-use crate::latest;
-use crate::tell::{self, About};
+use crate::api::events::{self, About};
+use crate::api::write_queue as latest;
+use crate::membership::connect::{code, why};
 
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -126,7 +126,7 @@ async fn carry_out(client: &Client, key: &ObjectKey, write: &Write) -> Result<()
                 name: &key.name,
                 uid,
             };
-            let event = tell::event(&about, *warning, reason, message).map_err(kube::Error::SerdeError)?;
+            let event = events::event(&about, *warning, reason, message).map_err(kube::Error::SerdeError)?;
             let namespace = event.metadata.namespace.clone().unwrap_or_default();
             Api::<KubeEvent>::namespaced(client.clone(), &namespace)
                 .create(&PostParams::default(), &event)

@@ -2,13 +2,13 @@
 
 use super::Core;
 use super::service::Who;
-use crate::authn::{Bearer, Claims, User};
-use crate::cached::Cached;
-use crate::encode;
-use crate::rbac::{self, Attributes, Authorizer, Decision, Target};
-use crate::refusal::{Refusal, Subject};
-use crate::request::Call;
-use crate::store::{Key, Store};
+use crate::access::authn::{Bearer, Claims, User};
+use crate::access::rbac::{self, Attributes, Authorizer, Decision, Target};
+use crate::http::encode;
+use crate::http::refusal::{Refusal, Subject};
+use crate::http::request::Call;
+use crate::resources::cached::Cached;
+use crate::storage::store::{Key, Store};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::collections::BTreeMap;

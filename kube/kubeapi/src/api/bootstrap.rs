@@ -1,11 +1,12 @@
 //! What every API has from its first start on: a few namespaces, and the default roles.
 
 use super::Core;
-use crate::encode::Glance;
-use crate::rbac;
-use crate::refusal::Refusal;
-use crate::store::{Key, WriteError};
-use crate::{encode, strategy};
+use crate::access::rbac;
+use crate::http::encode;
+use crate::http::encode::Glance;
+use crate::http::refusal::Refusal;
+use crate::resources::strategy;
+use crate::storage::store::{Key, WriteError};
 use futures_util::future::{try_join, try_join_all};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
@@ -33,7 +34,7 @@ impl Core {
         self.served.change(|served| {
             for object in &page.objects {
                 let definition = encode::read(&object.body);
-                if crate::collector::is_accepted(&definition) {
+                if crate::controllers::is_accepted(&definition) {
                     served.define(object.key.name(), &definition, page.revision);
                 }
             }

@@ -2,15 +2,17 @@
 
 use super::Core;
 use super::service::Who;
-use crate::answer::Answer;
-use crate::authn::User;
-use crate::backup::{BACKUP_PATH, Backup};
-use crate::negotiate::{self, Notation};
-use crate::refusal::Refusal;
-use crate::request::{Call, Target};
-use crate::resource::{Resource, Subresource};
+use crate::access::authn::User;
+use crate::access::reviews;
+use crate::http::answer::Answer;
+use crate::http::negotiate::{self, Notation};
+use crate::http::refusal::Refusal;
+use crate::http::request::{Call, Target};
+use crate::resources::discovery;
+use crate::resources::openapi;
+use crate::resources::resource::{Resource, Subresource};
+use crate::storage::backup::{BACKUP_PATH, Backup};
 use crate::verbs::Ask;
-use crate::{discovery, openapi, reviews};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -140,8 +142,8 @@ impl Core {
 /// How tokens of service accounts can be checked elsewhere.
 fn openid() -> serde_json::Value {
     json!({
-        "issuer": crate::authn::ISSUER,
-        "jwks_uri": format!("{}/openid/v1/jwks", crate::authn::ISSUER),
+        "issuer": crate::access::authn::ISSUER,
+        "jwks_uri": format!("{}/openid/v1/jwks", crate::access::authn::ISSUER),
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["ES256"],

@@ -1,10 +1,10 @@
 //! The API as a `tower::Service`: the same for a socket and for a client in the same process.
 
 use super::Api;
-use crate::answer::{Answer, Body};
-use crate::authn::User;
-use crate::negotiate::Notation;
-use crate::refusal::Refusal;
+use crate::access::authn::User;
+use crate::http::answer::{Answer, Body};
+use crate::http::negotiate::Notation;
+use crate::http::refusal::Refusal;
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body_util::BodyExt;

@@ -7,7 +7,7 @@
 
 use super::channels::{self, Channels, Input, Protocol, Purpose};
 use super::{Exit, Output, Session};
-use crate::websocket::{self, Decoder, Event};
+use crate::http::websocket::{self, Decoder, Event};
 use bytes::{Bytes, BytesMut};
 use std::pin::pin;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Whether a request can become a WebSocket with channels, read off its headers alone.
 
 use super::channels::{PROTOCOLS, Protocol};
-use crate::refusal::Refusal;
-use crate::websocket;
+use crate::http::refusal::Refusal;
+use crate::http::websocket;
 use http::header::{CONNECTION, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::{HeaderMap, HeaderName};
 

@@ -2,11 +2,11 @@
 
 use super::Ask;
 use super::update::Absent;
-use crate::answer::Answer;
-use crate::decode;
-use crate::refusal::Refusal;
-use crate::request::{Validation, WriteOptions};
-use crate::resource::split_api_version;
+use crate::http::answer::Answer;
+use crate::http::decode;
+use crate::http::refusal::Refusal;
+use crate::http::request::{Validation, WriteOptions};
+use crate::resources::resource::split_api_version;
 use atoll_apimachinery::apply::{self, ApplyError, Operation};
 use atoll_apimachinery::strict;
 use serde_json::{Value, json};

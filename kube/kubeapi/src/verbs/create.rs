@@ -1,12 +1,14 @@
 //! A new object.
 
 use super::{Ask, Outcome, refused, validate};
-use crate::answer::Answer;
-use crate::refusal::{Refusal, Subject};
-use crate::request::WriteOptions;
-use crate::resource::Resource;
-use crate::store::{Key, WriteError};
-use crate::{decode, negotiate, strategy};
+use crate::http::answer::Answer;
+use crate::http::decode;
+use crate::http::negotiate;
+use crate::http::refusal::{Refusal, Subject};
+use crate::http::request::WriteOptions;
+use crate::resources::resource::Resource;
+use crate::resources::strategy;
+use crate::storage::store::{Key, WriteError};
 use atoll_apimachinery::apply::{self, Operation};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -131,7 +133,7 @@ impl Ask<'_> {
         let Some(found) = self.core.store.get(&Key::new("", "namespaces", "", name)) else {
             return Err(Refusal::not_found(namespaces, name));
         };
-        let glance = crate::encode::Glance::of(&found.body);
+        let glance = crate::http::encode::Glance::of(&found.body);
         if glance.metadata.deletion_timestamp.is_some() {
             let why =
                 format!("unable to create new content in namespace {name} because it is being terminated");

@@ -1,14 +1,16 @@
 //! An object that goes: at once, or when its finalizers are gone and its time is up.
 
 use super::{Ask, Outcome, refused};
-use crate::answer::Answer;
 use crate::environment::seconds;
-use crate::refusal::Refusal;
-use crate::request::{DeleteOptions, ListOptions, Propagation};
-use crate::resource::Resource;
-use crate::store::WriteError;
-use crate::strategy::{Orphans, Special, is_going, strings};
-use crate::{decode, negotiate, view};
+use crate::http::answer::Answer;
+use crate::http::decode;
+use crate::http::negotiate;
+use crate::http::refusal::Refusal;
+use crate::http::request::{DeleteOptions, ListOptions, Propagation};
+use crate::resources::resource::Resource;
+use crate::resources::strategy::{Orphans, Special, is_going, strings};
+use crate::resources::view;
+use crate::storage::store::WriteError;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -328,7 +330,7 @@ fn terminating_definition(old: &Value, now: Timestamp) -> Value {
     }
     new["metadata"]["finalizers"] = finalizers.into();
     let why = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-    crate::collector::set_condition(
+    crate::controllers::set_condition(
         &mut new,
         "Terminating",
         "True",

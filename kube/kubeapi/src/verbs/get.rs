@@ -1,8 +1,8 @@
 //! One object.
 
 use super::Ask;
-use crate::answer::Answer;
-use crate::refusal::Refusal;
+use crate::http::answer::Answer;
+use crate::http::refusal::Refusal;
 use crate::verbs::list::wanted_revision;
 use http::StatusCode;
 

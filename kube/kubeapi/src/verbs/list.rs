@@ -1,14 +1,14 @@
 //! Many objects: selected, in pages, at one revision.
 
 use super::{Ask, Selection};
-use crate::answer::Answer;
-use crate::encode::TypePrefix;
-use crate::negotiate::Shape;
-use crate::refusal::Refusal;
-use crate::request::ListOptions;
-use crate::request::VersionMatch;
-use crate::store::{Key, Object, RevisionError};
-use crate::view;
+use crate::http::answer::Answer;
+use crate::http::encode::TypePrefix;
+use crate::http::negotiate::Shape;
+use crate::http::refusal::Refusal;
+use crate::http::request::ListOptions;
+use crate::http::request::VersionMatch;
+use crate::resources::view;
+use crate::storage::store::{Key, Object, RevisionError};
 use atoll_apimachinery::invalid::FieldError;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -175,8 +175,8 @@ impl Ask<'_> {
             }
             let bytes;
             let stored = if view::needs_reading(&self.resource, object.revision) {
-                bytes =
-                    crate::encode::Unrevised::new(&view::shown(&self.resource, object)).at(object.revision);
+                bytes = crate::http::encode::Unrevised::new(&view::shown(&self.resource, object))
+                    .at(object.revision);
                 &bytes
             } else {
                 &object.body

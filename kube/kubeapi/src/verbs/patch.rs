@@ -2,12 +2,14 @@
 
 use super::Ask;
 use super::update::Absent;
-use crate::answer::Answer;
-use crate::refusal::{Refusal, Subject};
-use crate::request::{Validation, WriteOptions};
-use crate::resource::Resource;
+use crate::http::answer::Answer;
+use crate::http::decode;
+use crate::http::encode;
+use crate::http::negotiate;
+use crate::http::refusal::{Refusal, Subject};
+use crate::http::request::{Validation, WriteOptions};
+use crate::resources::resource::Resource;
 use crate::verbs::create::dedup_owners;
-use crate::{decode, encode, negotiate};
 use atoll_apimachinery::apply::{self, Operation};
 use atoll_apimachinery::invalid::FieldError;
 use atoll_apimachinery::patch::{self, PatchError};

@@ -1,11 +1,12 @@
 //! Which objects a list or a watch is about.
 
-use crate::encode::Glance;
-use crate::refusal::Refusal;
-use crate::resource::Resource;
-use crate::store::{Key, Object};
-use crate::strategy;
-use crate::{encode, view};
+use crate::http::encode;
+use crate::http::encode::Glance;
+use crate::http::refusal::Refusal;
+use crate::resources::resource::Resource;
+use crate::resources::strategy;
+use crate::resources::view;
+use crate::storage::store::{Key, Object};
 use atoll_apimachinery::selector::{fields, labels};
 use bytes::Bytes;
 use serde_json::Value;

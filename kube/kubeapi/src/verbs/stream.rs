@@ -1,15 +1,15 @@
 //! What only a running pod can answer: logs, and sessions with its programs.
 
 use super::Ask;
-use crate::answer::Answer;
-use crate::encode;
+use crate::access::rbac::{Attributes, Target};
+use crate::http::answer::Answer;
+use crate::http::encode;
+use crate::http::refusal::{Refusal, Subject};
 use crate::pods::{
     AttachAsk, ExecAsk, Handshake, LogAsk, PodError, PodRef, Pods, Purpose, Terms, carry, choose_container,
 };
-use crate::rbac::{Attributes, Target};
-use crate::refusal::{Refusal, Subject};
-use crate::resource::Subresource;
-use crate::store::Key;
+use crate::resources::resource::Subresource;
+use crate::storage::store::Key;
 use atoll_apimachinery::invalid::FieldError;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;

@@ -1,8 +1,8 @@
 //! Tables, and metadata without the rest: what `kubectl get` and metadata informers ask for.
 
 use super::Ask;
-use crate::refusal::{Refusal, Subject};
-use crate::resource::Resource;
+use crate::http::refusal::{Refusal, Subject};
+use crate::resources::resource::Resource;
 use atoll_apimachinery::invalid::FieldError;
 use atoll_apimachinery::table::{Include, Printer};
 use jiff::Timestamp;

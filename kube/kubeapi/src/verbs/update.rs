@@ -5,14 +5,18 @@
 //! ```
 
 use super::{Ask, Outcome, refused, validate};
-use crate::answer::Answer;
-use crate::rbac::{Attributes, Target};
-use crate::refusal::{Refusal, Subject};
-use crate::request::WriteOptions;
-use crate::resource::Resource;
-use crate::store::{Object, WriteError};
+use crate::access::rbac::{Attributes, Target};
+use crate::http::answer::Answer;
+use crate::http::decode;
+use crate::http::encode;
+use crate::http::negotiate;
+use crate::http::refusal::{Refusal, Subject};
+use crate::http::request::WriteOptions;
+use crate::resources::resource::Resource;
+use crate::resources::strategy;
+use crate::resources::view;
+use crate::storage::store::{Object, WriteError};
 use crate::verbs::create::dedup_owners;
-use crate::{decode, encode, negotiate, strategy, view};
 use atoll_apimachinery::apply::{self, Operation};
 use atoll_apimachinery::invalid::FieldError;
 use http::StatusCode;

@@ -1,7 +1,7 @@
 //! What is wrong with an object that is about to be written.
 
-use crate::resource::{Custom, Resource, Subresource};
-use crate::strategy;
+use crate::resources::resource::{Custom, Resource, Subresource};
+use crate::resources::strategy;
 use atoll_apimachinery::invalid::{ErrorKind, FieldError};
 use atoll_apimachinery::schema;
 use serde_json::Value;

@@ -5,16 +5,17 @@
 //! ```
 
 use super::{Ask, Selection, table};
-use crate::answer::Answer;
 use crate::api::Core;
-use crate::encode::Unrevised;
-use crate::negotiate::Shape;
-use crate::refusal::Refusal;
-use crate::request::ListOptions;
-use crate::resource::Resource;
-use crate::store::{Event, EventKind, RevisionError, Watch};
+use crate::http::answer::Answer;
+use crate::http::encode;
+use crate::http::encode::Unrevised;
+use crate::http::negotiate::Shape;
+use crate::http::refusal::Refusal;
+use crate::http::request::ListOptions;
+use crate::resources::resource::Resource;
+use crate::resources::view;
+use crate::storage::store::{Event, EventKind, RevisionError, Watch};
 use crate::verbs::list::revision;
-use crate::{encode, view};
 use atoll_apimachinery::table::{Include, Printer};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::stream;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::super::binding::Held;
 use super::{Command, Desk, Source, uid};
-use crate::imports::{Absent, Derived, News, derived, is_import, ports};
+use crate::services::imports::{Absent, Derived, News, derived, is_import, ports};
 
 /// What is known of them.
 #[derive(Debug, Default)]

@@ -1,0 +1,135 @@
+//! What can be measured, in Prometheus' text format. Times are in milliseconds: that is the scale of the promise.
+
+use std::time::Duration;
+
+use atoll_engine::names::ClusterId;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::services::brain::Propagation;
+
+/// From one millisecond to the time at which a person calls it broken.
+const MILLISECONDS: [f64; 14] =
+    [1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0, 30000.0];
+const PLAN_MILLISECONDS: [f64; 8] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 20.0, 100.0];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Pair {
+    source: String,
+    target: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Write {
+    cluster: String,
+    kind: &'static str,
+    verb: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Member {
+    cluster: String,
+}
+
+/// All metrics of a hub.
+pub(crate) struct Metrics {
+    registry: Registry,
+    propagation: Family<Pair, Histogram>,
+    writes: Family<Write, Counter>,
+    up: Family<Member, Gauge>,
+    problems: Family<Member, Counter>,
+    dirty: Gauge,
+    unwritten: Gauge,
+    plan: Histogram,
+    memory_writes: Counter,
+    leader: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("atoll");
+        let propagation = Family::<Pair, Histogram>::new_with_constructor(|| Histogram::new(MILLISECONDS));
+        let (writes, up, problems) = (Family::default(), Family::default(), Family::default());
+        let (dirty, unwritten, memory_writes) = (Gauge::default(), Gauge::default(), Counter::default());
+        let (plan, leader) = (Histogram::new(PLAN_MILLISECONDS), Gauge::default());
+        registry.register(
+            "propagation_milliseconds",
+            "From a slice's change in the source to its write in the target",
+            propagation.clone(),
+        );
+        registry.register("member_writes", "Writes in a member", writes.clone());
+        registry.register("member_up", "1 while the member's API answers", up.clone());
+        registry.register("member_problems", "Things a person has to do something about", problems.clone());
+        registry.register("dirty_services", "Services that wait for a plan", dirty.clone());
+        registry.register("unwritten_services", "Plans that wait for the hub's API", unwritten.clone());
+        registry.register("plan_milliseconds", "Time to plan a batch of services", plan.clone());
+        registry.register("memory_writes", "Writes of what is remembered", memory_writes.clone());
+        registry.register("leader", "1 while this hub leads", leader.clone());
+        Self { registry, propagation, writes, up, problems, dirty, unwritten, plan, memory_writes, leader }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn propagated(&self, propagation: &Propagation) {
+        let pair = Pair { source: propagation.source.to_string(), target: propagation.target.to_string() };
+        self.propagation.get_or_create(&pair).observe(milliseconds(propagation.took));
+    }
+
+    pub(crate) fn wrote(&self, cluster: &ClusterId, kind: &'static str, verb: &'static str) {
+        self.writes.get_or_create(&Write { cluster: cluster.to_string(), kind, verb }).inc();
+    }
+
+    pub(crate) fn up(&self, cluster: &ClusterId, up: bool) {
+        self.up.get_or_create(&member(cluster)).set(i64::from(up));
+    }
+
+    pub(crate) fn problem(&self, cluster: &ClusterId) {
+        self.problems.get_or_create(&member(cluster)).inc();
+    }
+
+    pub(crate) fn gone(&self, cluster: &ClusterId) {
+        self.up.remove(&member(cluster));
+    }
+
+    pub(crate) fn planned(&self, took: Duration) {
+        self.plan.observe(milliseconds(took));
+    }
+
+    pub(crate) fn waiting(&self, dirty: usize, unwritten: usize) {
+        self.dirty.set(i64::try_from(dirty).unwrap_or(i64::MAX));
+        self.unwritten.set(i64::try_from(unwritten).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn remembered(&self) {
+        self.memory_writes.inc();
+    }
+
+    pub(crate) fn leads(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
+        if !leads {
+            self.up.clear(); // a standby knows nothing of members
+        }
+    }
+
+    /// The page for Prometheus.
+    pub(crate) fn page(&self) -> String {
+        let mut text = String::new();
+        match encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            Err(error) => format!("# {error}\n"),
+        }
+    }
+}
+
+fn member(cluster: &ClusterId) -> Member {
+    Member { cluster: cluster.to_string() }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}

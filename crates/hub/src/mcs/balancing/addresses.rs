@@ -1,0 +1,178 @@
+//! Which addresses of the pool a service gets. What it has it keeps; what it asks for it gets, if its ports are free there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::membership::networks::{Networks, Range, Ranges, overlap};
+use atoll_lb::Protocol;
+
+/// The ports that are taken on an address, and by whom.
+pub(super) type Taken = BTreeMap<IpAddr, Vec<(String, BTreeSet<(Protocol, u16)>)>>;
+
+/// Why a service gets no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    #[error(
+        "the service has no ports: none of its providers has a Service of this name with a TCP or UDP port that is asked for"
+    )]
+    NoPorts,
+    #[error(
+        "the hub has no addresses for load balancers; start it with --lb-pool, such as --lb-pool 192.0.2.0/28"
+    )]
+    NoPool,
+    #[error(
+        "every address of the pool {pool} is taken; delete a service, ask for an address of another one with atoll.dev/lb-addresses, or start the hub with a larger --lb-pool"
+    )]
+    Exhausted { pool: Range },
+    #[error("{address} is not in the pool {pool}")]
+    OutsidePool { address: IpAddr, pool: Ranges },
+    #[error("{} {port} of {address} is taken by {other}; choose another port or another address", protocol.name())]
+    Clash { address: IpAddr, protocol: Protocol, port: u16, other: String },
+    #[error(
+        "the pool {pool} overlaps the {kind} {theirs} of {cluster}: what is sent there would not leave that cluster; start the hub with another --lb-pool"
+    )]
+    Overlaps { pool: Range, kind: crate::membership::networks::Kind, theirs: Range, cluster: String },
+}
+
+/// Whether the pool can be used beside these clusters.
+pub(super) fn fits<'a>(
+    pool: &Ranges,
+    clusters: impl Iterator<Item = (&'a str, &'a Networks)>,
+) -> Result<(), Refused> {
+    let ours = Networks { pods: pool.clone(), services: Ranges::default() };
+    for (name, networks) in clusters {
+        if let Some(found) = overlap(&ours, networks) {
+            let ((_, pool), (kind, theirs)) = (found.ours, found.theirs);
+            return Err(Refused::Overlaps { pool, kind, theirs, cluster: name.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// The addresses of a service: one of each family that the pool has, or those that it asks for.
+pub(super) fn choose(
+    pool: &Ranges,
+    asked: &[IpAddr],
+    has: &[IpAddr],
+    ports: &BTreeSet<(Protocol, u16)>,
+    taken: &Taken,
+) -> Result<Vec<IpAddr>, Refused> {
+    if ports.is_empty() {
+        return Err(Refused::NoPorts);
+    }
+    if pool.0.is_empty() {
+        return Err(Refused::NoPool);
+    }
+    if !asked.is_empty() {
+        for address in asked {
+            if !pool.0.iter().any(|range| range.contains(*address)) {
+                return Err(Refused::OutsidePool { address: *address, pool: pool.clone() });
+            }
+            clash(*address, ports, taken)?;
+        }
+        return Ok(asked.to_vec());
+    }
+    let mut chosen: Vec<IpAddr> = Vec::new();
+    for four in [true, false] {
+        let ranges: Vec<&Range> = pool.0.iter().filter(|range| range.is_ipv4() == four).collect();
+        let Some(last) = ranges.last() else { continue };
+        let of_pool = |address: &IpAddr| ranges.iter().any(|range| range.contains(*address));
+        if let Some(address) = has.iter().find(|address| of_pool(address)) {
+            clash(*address, ports, taken)?;
+            chosen.push(*address);
+            continue;
+        }
+        let free = ranges.iter().flat_map(|range| range.hosts()).find(|address| !taken.contains_key(address));
+        chosen.push(free.ok_or(Refused::Exhausted { pool: **last })?);
+    }
+    Ok(chosen)
+}
+
+fn clash(address: IpAddr, ports: &BTreeSet<(Protocol, u16)>, taken: &Taken) -> Result<(), Refused> {
+    for (other, theirs) in taken.get(&address).into_iter().flatten() {
+        if let Some((protocol, port)) = ports.intersection(theirs).next() {
+            let (protocol, port, other) = (*protocol, *port, other.clone());
+            return Err(Refused::Clash { address, protocol, port, other });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ips(list: &[&str]) -> Vec<IpAddr> {
+        list.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn web() -> BTreeSet<(Protocol, u16)> {
+        [(Protocol::Tcp, 80)].into()
+    }
+
+    fn taken(list: &[(&str, u16)]) -> Taken {
+        let mut taken = Taken::new();
+        for (address, port) in list {
+            let ports = [(Protocol::Tcp, *port)].into();
+            taken.entry(address.parse().unwrap()).or_default().push(("shop/other".to_owned(), ports));
+        }
+        taken
+    }
+
+    #[test]
+    fn a_service_gets_one_address_of_each_family_and_keeps_it() {
+        let pool: Ranges = "10.9.0.0/30,fd00::/126".parse().unwrap();
+        for (asked, has, others, want) in [
+            (&[][..], &[][..], &[][..], &["10.9.0.1", "fd00::1"][..]),
+            (&[], &[], &[("10.9.0.1", 443)], &["10.9.0.2", "fd00::1"]),
+            (&[], &["10.9.0.2", "fd00::2"], &[], &["10.9.0.2", "fd00::2"]),
+            (&[], &["10.9.0.2"], &[], &["10.9.0.2", "fd00::1"]),
+            (&[], &["192.0.2.1"], &[], &["10.9.0.1", "fd00::1"]),
+            (&["10.9.0.2"], &["10.9.0.1"], &[], &["10.9.0.2"]),
+            (&["10.9.0.2"], &[], &[("10.9.0.2", 443)], &["10.9.0.2"]),
+        ] {
+            let got = choose(&pool, &ips(asked), &ips(has), &web(), &taken(others));
+            assert_eq!(got, Ok(ips(want)), "{asked:?} {has:?} {others:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_gets_none_is_told_why() {
+        let pool = "10.9.0.0/30";
+        for (pool, asked, ports, others, want) in [
+            (pool, &[][..], BTreeSet::new(), &[][..], "no ports"),
+            ("", &[], web(), &[], "--lb-pool"),
+            (pool, &["10.8.0.1"], web(), &[], "10.8.0.1 is not in the pool 10.9.0.0/30"),
+            (pool, &["10.9.0.1"], web(), &[("10.9.0.1", 80)], "TCP 80 of 10.9.0.1 is taken by shop/other"),
+            (
+                pool,
+                &[],
+                web(),
+                &[("10.9.0.1", 1), ("10.9.0.2", 1)],
+                "every address of the pool 10.9.0.0/30 is taken",
+            ),
+        ] {
+            let ranges: Ranges = pool.parse().unwrap();
+            let refused = choose(&ranges, &ips(asked), &[], &ports, &taken(others)).unwrap_err().to_string();
+            assert!(refused.contains(want), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_pool_inside_a_members_network_is_refused() {
+        let pool: Ranges = "10.9.0.0/28".parse().unwrap();
+        let networks = |pods: &str, services: &str| Networks {
+            pods: pods.parse().unwrap(),
+            services: services.parse().unwrap(),
+        };
+        let fine = networks("10.1.0.0/16", "10.96.0.0/16");
+        assert_eq!(fits(&pool, [("east", &fine)].into_iter()), Ok(()));
+        for (theirs, want) in [
+            (networks("10.9.0.0/16", ""), "overlaps the pod network 10.9.0.0/16 of west"),
+            (networks("", "10.0.0.0/8"), "overlaps the service network 10.0.0.0/8 of west"),
+        ] {
+            let refused = fits(&pool, [("east", &fine), ("west", &theirs)].into_iter()).unwrap_err();
+            assert!(refused.to_string().contains(want), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Writes about `MultiClusterServices` into the hub's API: per object and part one at a time, the latest wins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::names::kind::networking;
+use atoll_api::names::label;
+use atoll_api::types::MultiClusterService;
+use atoll_engine::names::{ServiceKey, SliceName};
+use atoll_member::Permit;
+use k8s_openapi::api::core::v1::Event as KubeEvent;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::board::Command;
+use crate::api::events::{self, About};
+use crate::api::write_queue as latest;
+use crate::membership::connect::{code, why};
+use crate::services::mirror;
+
+const PAUSE: Duration = Duration::from_millis(500);
+/// Whose fields in the status these are: a load balancer's are another's.
+const MANAGER: &str = "atoll-crossing";
+
+/// What a write is about: two of the same replace each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Itself(ServiceKey),
+    Status(ServiceKey),
+    Told(ServiceKey, &'static str),
+    Mirrored(ServiceKey, SliceName),
+}
+
+fn place(command: &Command) -> Place {
+    match command {
+        Command::Hold { key, .. } | Command::Release { key, .. } => Place::Itself(key.clone()),
+        Command::Status { key, .. } => Place::Status(key.clone()),
+        Command::Tell { key, reason, .. } => Place::Told(key.clone(), reason),
+        Command::Mirror(mirror::Command::Put(key, slice)) => Place::Mirrored(key.clone(), slice.name.clone()),
+        Command::Mirror(mirror::Command::Delete(key, name)) => Place::Mirrored(key.clone(), name.clone()),
+    }
+}
+
+/// Carries out writes until nobody sends any.
+pub(super) async fn write_all(
+    client: Client,
+    permit: Permit,
+    hub: Arc<str>,
+    wanted: UnboundedReceiver<Command>,
+) {
+    let placed = |command| (place(&command), command);
+    latest::carry_out_all(wanted, placed, Place::eq, move |_, command| {
+        let (client, permit, hub) = (client.clone(), permit.clone(), Arc::clone(&hub));
+        async move {
+            if permit.holds() && carried_out(&client, &hub, &command).await {
+                return None;
+            }
+            tokio::time::sleep(PAUSE).await;
+            Some(command)
+        }
+    })
+    .await;
+}
+
+/// Whether there is nothing more to do about it.
+async fn carried_out(client: &Client, hub: &str, command: &Command) -> bool {
+    match send(client, hub, command).await {
+        Ok(()) => true,
+        // It is gone, or another state of it is there by now, of which the watch will tell.
+        Err(error) if matches!(code(&error), Some(404 | 409)) => true,
+        Err(error) if matches!(code(&error), Some(400 | 422)) => {
+            tracing::warn!(?command, why = why(&error), "the hub's API does not take it");
+            true
+        }
+        Err(error) => {
+            tracing::debug!(why = why(&error), "cannot write about a MultiClusterService yet");
+            false
+        }
+    }
+}
+
+async fn send(client: &Client, hub: &str, command: &Command) -> Result<(), kube::Error> {
+    let api =
+        |key: &ServiceKey| Api::<MultiClusterService>::namespaced(client.clone(), key.namespace.as_str());
+    let plain = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    match command {
+        Command::Hold { key, uid, revision, finalizers, id } => {
+            let mut meta = json!({ "uid": uid, "resourceVersion": revision, "finalizers": finalizers });
+            if let Some(id) = id {
+                meta["labels"][label::MCS_PERMANENT_ID] = id.as_str().into();
+            }
+            let patch = Patch::Merge(json!({ "metadata": meta }));
+            api(key).patch(key.name.as_str(), &plain, &patch).await.map(drop)
+        }
+        Command::Release { key, uid, revision, finalizers } => {
+            let meta = json!({ "uid": uid, "resourceVersion": revision, "finalizers": finalizers });
+            let patch = Patch::Merge(json!({ "metadata": meta }));
+            api(key).patch(key.name.as_str(), &plain, &patch).await.map(drop)
+        }
+        Command::Status { key, uid, status } => {
+            let object = json!({
+                "apiVersion": format!("{}/{}", networking::GROUP, networking::V1ALPHA1),
+                "kind": networking::MULTI_CLUSTER_SERVICE,
+                "metadata": { "name": key.name.as_str(), "namespace": key.namespace.as_str(), "uid": uid },
+                "status": status,
+            });
+            let params = PatchParams::apply(MANAGER).force();
+            api(key).patch_status(key.name.as_str(), &params, &Patch::Apply(object)).await.map(drop)
+        }
+        Command::Mirror(mirror::Command::Put(key, slice)) => {
+            let slices = Api::<EndpointSlice>::namespaced(client.clone(), key.namespace.as_str());
+            let copy = atoll_member::mirrored(key, slice, hub);
+            let params = PatchParams::apply(MANAGER).force();
+            slices.patch(slice.name.as_str(), &params, &Patch::Apply(copy)).await.map(drop)
+        }
+        Command::Mirror(mirror::Command::Delete(key, name)) => {
+            let slices = Api::<EndpointSlice>::namespaced(client.clone(), key.namespace.as_str());
+            slices.delete(name.as_str(), &DeleteParams::default()).await.map(drop)
+        }
+        Command::Tell { key, uid, warning, reason, message } => {
+            let about = About::multi_cluster_service(key.namespace.as_str(), key.name.as_str(), uid);
+            let event = events::event(&about, *warning, reason, message).map_err(kube::Error::SerdeError)?;
+            let events = Api::<KubeEvent>::namespaced(client.clone(), key.namespace.as_str());
+            events.create(&PostParams::default(), &event).await.map(drop)
+        }
+    }
+}

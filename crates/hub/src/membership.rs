@@ -1,0 +1,15 @@
+//! Who is a member of the clusterset: joining, identity, health, networks, leaving.
+
+pub(crate) mod annotations;
+pub(crate) mod clean;
+pub(crate) mod clusterset;
+pub mod connect;
+pub(crate) mod health;
+pub(crate) mod identify;
+pub mod join;
+pub(crate) mod members;
+pub mod networks;
+pub mod reach;
+pub(crate) mod roster;
+pub mod unjoin;
+pub(crate) mod watch;

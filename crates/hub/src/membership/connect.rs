@@ -1,0 +1,179 @@
+//! Ways into a Kubernetes API: a kubeconfig that a person names, or what a `Cluster` and its Secret say.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use serde_json::json;
+
+use crate::membership::roster::Link;
+
+/// How long an API may take to answer. One that accepts a connection and says nothing must not hold us for ever.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long the server keeps a watch, in seconds; and how long a watch may be silent before its connection counts as dead.
+pub(crate) const WATCH: u32 = 50;
+const WATCH_SILENCE: Duration = Duration::from_secs(60);
+
+/// A kubeconfig that leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The file can't be read, or is no kubeconfig, or lacks the context.
+    #[error("cannot use the kubeconfig {}", path.as_deref().map_or_else(|| "of the environment".to_owned(), |path| format!("`{}`", path.display())))]
+    Kubeconfig {
+        /// The file; none if it was not named.
+        path: Option<PathBuf>,
+        /// What is wrong with it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// No client can be made of it.
+    #[error("cannot make a client for `{url}`")]
+    Client {
+        /// The API's address.
+        url: String,
+        /// What is wrong.
+        source: Box<kube::Error>,
+    },
+}
+
+impl ConnectError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Kubeconfig { .. } => {
+                Some("name a file, and a context that is in it (`kubectl config get-contexts`)".to_owned())
+            }
+            Self::Client { .. } => None,
+        }
+    }
+}
+
+/// Loads a kubeconfig as kubectl does: the file named, else `$KUBECONFIG`, else the home directory's, else the pod's own.
+pub async fn config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConnectError> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let bad = |source: Box<dyn std::error::Error + Send + Sync>| ConnectError::Kubeconfig {
+        path: file.map(Path::to_owned),
+        source,
+    };
+    let mut config = match (file, context) {
+        (Some(file), _) => {
+            let read = Kubeconfig::read_from(file).map_err(|error| bad(error.into()))?;
+            kube::Config::from_custom_kubeconfig(read, &options).await.map_err(|error| bad(error.into()))?
+        }
+        (None, Some(_)) => {
+            kube::Config::from_kubeconfig(&options).await.map_err(|error| bad(error.into()))?
+        }
+        (None, None) => kube::Config::infer().await.map_err(|error| bad(error.into()))?,
+    };
+    bound(&mut config);
+    Ok(config)
+}
+
+/// A client for it.
+pub fn client(config: kube::Config) -> Result<kube::Client, ConnectError> {
+    let url = config.cluster_url.to_string();
+    kube::Client::try_from(config).map_err(|error| ConnectError::Client { url, source: Box::new(error) })
+}
+
+/// kube's own limits are those of a person at a keyboard: up to 1000 s of retries.
+fn bound(config: &mut kube::Config) {
+    config.connect_timeout = Some(Duration::from_secs(3));
+    config.read_timeout = Some(ANSWER);
+    config.write_timeout = Some(ANSWER);
+    config.reset_reader_on_write = true; // from the question on, not from the last answer
+    config.default_retry = false;
+}
+
+/// The same for watches, which may be silent for long.
+pub(crate) fn patient(mut config: kube::Config) -> kube::Config {
+    config.read_timeout = Some(WATCH_SILENCE);
+    config
+}
+
+/// The hub's own API, as a hub uses it.
+#[derive(Clone)]
+pub struct Api {
+    /// For everything that has an answer soon.
+    pub requests: kube::Client,
+    /// For watches, which may be silent for long.
+    pub watches: kube::Client,
+    /// Where it is, for people.
+    pub place: String,
+}
+
+impl Api {
+    /// The API that a kubeconfig leads to.
+    ///
+    /// # Errors
+    /// Where no client can be made.
+    pub fn reached_by(config: kube::Config) -> Result<Self, kube::Error> {
+        let place = config.cluster_url.to_string();
+        let watches = kube::Client::try_from(patient(config.clone()))?;
+        Ok(Self { requests: kube::Client::try_from(config)?, watches, place })
+    }
+
+    /// An API in this process.
+    pub fn within(client: kube::Client) -> Self {
+        Self { requests: client.clone(), watches: client, place: "this process".to_owned() }
+    }
+}
+
+/// A `Cluster` or its Secret that no client can be made of.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadLink {
+    #[error("spec.apiEndpoint is no address: {0}")]
+    Endpoint(http::uri::InvalidUri),
+    #[error("spec.proxyURL is no address: {0}")]
+    Proxy(http::uri::InvalidUri),
+    #[error("the key caBundle of its Secret holds no certificates in PEM: {0}")]
+    Ca(rustls_pki_types::pem::Error),
+    #[error("the key token of its Secret can't be used: {0}")]
+    Token(serde_json::Error),
+}
+
+/// The configuration that a member's `Cluster` and Secret amount to.
+pub(crate) fn of_link(link: &Link) -> Result<kube::Config, BadLink> {
+    let endpoint = &link.endpoint;
+    let url = if endpoint.contains("://") { endpoint.clone() } else { format!("https://{endpoint}") };
+    let mut config = kube::Config::new(url.parse().map_err(BadLink::Endpoint)?);
+    config.accept_invalid_certs = link.insecure;
+    if !link.credentials.ca.is_empty() && !link.insecure {
+        let certificates = CertificateDer::pem_slice_iter(&link.credentials.ca);
+        let der = certificates.map(|one| one.map(|one| one.to_vec())).collect::<Result<_, _>>();
+        config.root_cert = Some(der.map_err(BadLink::Ca)?);
+    }
+    config.proxy_url = link.proxy.as_deref().map(str::parse).transpose().map_err(BadLink::Proxy)?;
+    config.auth_info =
+        serde_json::from_value(json!({ "token": link.credentials.token })).map_err(BadLink::Token)?;
+    bound(&mut config);
+    Ok(config)
+}
+
+/// What went wrong with a request, in one line for a person.
+pub fn why(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        other => {
+            let mut deepest: &dyn std::error::Error = other;
+            while let Some(source) = deepest.source() {
+                deepest = source;
+            }
+            deepest.to_string()
+        }
+    }
+}
+
+/// An error and what is behind it, in one line.
+pub(crate) fn with_cause(error: &ConnectError) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
+/// The HTTP code of the answer, if there was one.
+pub(crate) fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}

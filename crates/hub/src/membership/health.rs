@@ -1,0 +1,242 @@
+//! Keeps the `Ready` condition of a member true: asks its API, and writes when the answer has changed.
+
+mod lacking;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_api::names::{condition, reason};
+use atoll_api::types::Cluster;
+use atoll_engine::names::ClusterId;
+use atoll_member::Permit;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::membership::connect::{code, why};
+use crate::membership::roster::NoLink;
+pub(crate) use lacking::Lacking;
+
+/// How often a member is asked when nothing happens.
+const PERIOD: Duration = Duration::from_secs(10);
+/// How long it may take to answer.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Longer messages are cut: a member's words end up in the hub's API.
+const LONGEST: usize = 1024;
+
+/// What a member's API says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Health {
+    Ready {
+        version: String,
+    },
+    NotReady {
+        why: String,
+    },
+    NotReachable {
+        why: String,
+    },
+    NoVersion {
+        why: String,
+    },
+    /// It is not asked, for this reason.
+    Unknown {
+        why: String,
+    },
+}
+
+impl Health {
+    /// What is wrong; empty if nothing is.
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Self::Ready { .. } => "",
+            Self::NotReady { why }
+            | Self::NotReachable { why }
+            | Self::NoVersion { why }
+            | Self::Unknown { why } => why,
+        }
+    }
+
+    /// Status, reason and message of the condition.
+    fn condition(&self) -> (&'static str, &'static str, String) {
+        match self {
+            Self::Ready { .. } => {
+                ("True", reason::cluster::READY, "the member's API answers and is healthy".to_owned())
+            }
+            Self::NotReady { why } => ("False", reason::cluster::NOT_READY, why.clone()),
+            Self::NotReachable { why } => ("False", reason::cluster::NOT_REACHABLE, why.clone()),
+            Self::NoVersion { why } => ("False", reason::cluster::STATUS_COLLECTION_FAILED, why.clone()),
+            Self::Unknown { why } => ("Unknown", reason::cluster::STATUS_UNKNOWN, why.clone()),
+        }
+    }
+}
+
+impl NoLink {
+    /// Why the member is not asked, and what to do.
+    pub(crate) fn health(&self) -> Health {
+        let why = match self {
+            Self::Twin(other) => {
+                let why = format!(
+                    "refused: this is the same cluster as member {other}, by the uid of its kube-system; delete this Cluster (the member stays), or unjoin {other} first"
+                );
+                return Health::NotReady { why };
+            }
+            Self::Pull => "this hub does not serve members in Pull mode".to_owned(),
+            Self::NoEndpoint => "spec.apiEndpoint is not set".to_owned(),
+            Self::NoSecretRef => "spec.secretRef is not set".to_owned(),
+            Self::ForeignNamespace(namespace) => {
+                format!(
+                    "spec.secretRef names namespace {namespace}, and the hub reads Secrets of its own namespace only"
+                )
+            }
+            Self::BadNetworks(why) => format!("an annotation with its networks can't be read: {why}"),
+            Self::NoSecret(name) => format!("there is no Secret {name} with the key token"),
+        };
+        Health::Unknown { why }
+    }
+}
+
+/// Watches one member's health for as long as it is let; `kick` makes it look at once.
+pub(crate) async fn keep(
+    id: ClusterId,
+    hub: Client,
+    member: Client,
+    permit: Permit,
+    kick: Arc<Notify>,
+    lacking: Lacking,
+) {
+    let mut written: Option<Health> = None;
+    loop {
+        let mut health = ask(&member).await;
+        if let Health::Ready { .. } = health {
+            lacking.look_again(&member).await;
+            health = lacking.first().map_or(health, |why| Health::NotReady { why });
+        }
+        if written.as_ref() != Some(&health) && permit.holds() {
+            match write(&hub, &id, &health).await {
+                Ok(()) => written = Some(health),
+                Err(error) => {
+                    tracing::warn!(cluster = %id, why = why(&error), "cannot write the member's status");
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PERIOD) => {}
+            () = kick.notified() => {}
+        }
+    }
+}
+
+/// Asks a member's API how it is.
+async fn ask(member: &Client) -> Health {
+    let ready = http::Request::get("/readyz").body(Vec::new());
+    let Ok(ready) = ready else { return Health::Unknown { why: "bad request".to_owned() } };
+    match tokio::time::timeout(DEADLINE, member.request_text(ready)).await {
+        Err(_) => return Health::NotReachable { why: format!("no answer within {} s", DEADLINE.as_secs()) },
+        Ok(Err(error)) => match code(&error) {
+            Some(403 | 404) => {} // it answers, and does not say: then the version has to do
+            Some(401) => {
+                return Health::NotReady { why: format!("the credentials are refused: {}", why(&error)) };
+            }
+            Some(_) => return Health::NotReady { why: why(&error) },
+            None => return Health::NotReachable { why: why(&error) },
+        },
+        Ok(Ok(_)) => {}
+    }
+    match tokio::time::timeout(DEADLINE, member.apiserver_version()).await {
+        Ok(Ok(version)) => Health::Ready { version: version.git_version },
+        Ok(Err(error)) => Health::NoVersion { why: why(&error) },
+        Err(_) => Health::NoVersion { why: format!("no answer within {} s", DEADLINE.as_secs()) },
+    }
+}
+
+/// Writes the condition, if it differs from what is there.
+pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Result<(), kube::Error> {
+    let api: Api<Cluster> = Api::all(hub.clone());
+    let Some(cluster) = api.get_opt(id.as_str()).await? else { return Ok(()) };
+    let status = cluster.status.unwrap_or_default();
+    let version = match health {
+        Health::Ready { version } => Some(version.clone()),
+        Health::NotReady { .. }
+        | Health::NotReachable { .. }
+        | Health::NoVersion { .. }
+        | Health::Unknown { .. } => status.kubernetes_version.clone(),
+    };
+    let conditions = updated(&status.conditions, health, Time(Timestamp::now()));
+    if conditions.is_none() && version == status.kubernetes_version {
+        return Ok(());
+    }
+    let conditions = conditions.unwrap_or(status.conditions);
+    let patch = json!({
+        "metadata": { "resourceVersion": cluster.metadata.resource_version },
+        "status": { "kubernetesVersion": version, "conditions": conditions },
+    });
+    api.patch_status(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop)
+}
+
+/// The conditions with `Ready` as it is now; none if it is there already.
+fn updated(existing: &[Condition], health: &Health, now: Time) -> Option<Vec<Condition>> {
+    let (status, reason, mut message) = health.condition();
+    if message.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
+        message.truncate(end);
+    }
+    let old = existing.iter().find(|condition| condition.type_ == condition::cluster::READY);
+    if old.is_some_and(|old| old.status == status && old.reason == reason && old.message == message) {
+        return None;
+    }
+    let since = old.filter(|old| old.status == status).map_or(now, |old| old.last_transition_time.clone());
+    let ready = Condition {
+        type_: condition::cluster::READY.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        last_transition_time: since,
+        observed_generation: None,
+    };
+    let others = existing.iter().filter(|condition| condition.type_ != condition::cluster::READY).cloned();
+    Some(others.chain([ready]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Time {
+        Time(Timestamp::from_second(seconds).unwrap())
+    }
+
+    #[test]
+    fn a_condition_is_written_when_it_changes_and_dated_when_its_status_does() {
+        let ready = Health::Ready { version: "v1.36.0".to_owned() };
+        let gone = |why: &str| Health::NotReachable { why: why.to_owned() };
+        let first = updated(&[], &ready, at(1)).unwrap();
+        assert_eq!((first[0].status.as_str(), first[0].reason.as_str()), ("True", "ClusterReady"));
+        assert_eq!(updated(&first, &ready, at(2)), None);
+        let second = updated(&first, &gone("refused"), at(3)).unwrap();
+        assert_eq!((second[0].status.as_str(), &second[0].last_transition_time), ("False", &at(3)));
+        let third = updated(&second, &gone("timeout"), at(4)).unwrap();
+        assert_eq!((third[0].message.as_str(), &third[0].last_transition_time), ("timeout", &at(3)));
+    }
+
+    #[test]
+    fn a_twin_is_not_ready_and_says_whose_and_what_to_do() {
+        let twin = NoLink::Twin(ClusterId::parse("paris").unwrap()).health();
+        let ready = updated(&[], &twin, at(1)).unwrap().remove(0);
+        assert_eq!(ready.status, "False");
+        assert!(ready.message.contains("member paris") && ready.message.contains("delete"), "{ready:?}");
+    }
+
+    #[test]
+    fn conditions_of_others_stay_and_long_messages_are_cut() {
+        let mut other = updated(&[], &Health::Unknown { why: "x".to_owned() }, at(1)).unwrap();
+        other[0].type_ = "CompleteAPIEnablements".to_owned();
+        let both = updated(&other, &Health::NotReady { why: "é".repeat(2000) }, at(2)).unwrap();
+        assert_eq!(both.len(), 2);
+        assert_eq!(both[0], other[0]);
+        assert_eq!(both[1].message.len(), LONGEST);
+    }
+}

@@ -1,0 +1,171 @@
+//! May this cluster join? Pure: what is known of all members in, a refusal out.
+
+use std::collections::BTreeMap;
+
+use atoll_api::names::annotation::network;
+use atoll_api::types::Cluster;
+use atoll_engine::names::ClusterId;
+use kube::ResourceExt;
+
+use crate::membership::annotations::ranges;
+use crate::membership::networks::{Networks, Overlap, Ranges, overlap};
+
+/// The cluster that wants to join.
+#[derive(Debug, Clone)]
+pub struct Newcomer {
+    /// Its name.
+    pub name: ClusterId,
+    /// The uid of its kube-system.
+    pub uid: String,
+    /// Its networks, declared or else observed.
+    pub networks: Networks,
+}
+
+/// A member that there is.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The uid of its kube-system, if its `Cluster` says so.
+    pub uid: Option<String>,
+    /// Its networks.
+    pub networks: Networks,
+    /// It is on its way out.
+    pub leaving: bool,
+}
+
+/// Why a cluster may not join.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Another cluster has the name.
+    #[error("another cluster already has this name")]
+    NameTaken {
+        /// The uid of the member's kube-system.
+        theirs: String,
+        /// The uid of the newcomer's.
+        ours: String,
+    },
+    /// The cluster has another name already.
+    #[error("this cluster is a member already, as `{name}`")]
+    JoinedAs {
+        /// Its name.
+        name: String,
+        /// The uid of its kube-system.
+        uid: String,
+    },
+    /// A member of that name is being cleaned.
+    #[error("the former member of this name is still being cleaned")]
+    StillLeaving,
+    /// Networks overlap.
+    #[error("its {} {} overlaps the {} {} of `{other}`", .overlap.ours.0, .overlap.ours.1, .overlap.theirs.0, .overlap.theirs.1)]
+    Overlaps {
+        /// The other member.
+        other: String,
+        /// The ranges.
+        overlap: Overlap,
+    },
+}
+
+/// What a check found that is no hindrance.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Checked {
+    /// The same cluster is a member under this name already.
+    pub again: bool,
+    /// An overlap that was allowed.
+    pub tolerated: Option<Refusal>,
+}
+
+/// May it join?
+pub fn check(
+    newcomer: &Newcomer,
+    known: &BTreeMap<String, Known>,
+    allow_overlap: bool,
+) -> Result<Checked, Refusal> {
+    let namesake = known.get(newcomer.name.as_str());
+    if let Some(namesake) = namesake {
+        if namesake.leaving {
+            return Err(Refusal::StillLeaving);
+        }
+        if let Some(theirs) = namesake.uid.as_ref().filter(|uid| **uid != newcomer.uid) {
+            return Err(Refusal::NameTaken { theirs: theirs.clone(), ours: newcomer.uid.clone() });
+        }
+    }
+    let others = || known.iter().filter(|(name, _)| *name != newcomer.name.as_str());
+    if let Some((name, _)) = others().find(|(_, other)| other.uid.as_ref() == Some(&newcomer.uid)) {
+        return Err(Refusal::JoinedAs { name: name.clone(), uid: newcomer.uid.clone() });
+    }
+    let overlapping = others().find_map(|(name, other)| {
+        let overlap = overlap(&newcomer.networks, &other.networks)?;
+        Some(Refusal::Overlaps { other: name.clone(), overlap })
+    });
+    match overlapping {
+        Some(refusal) if !allow_overlap => Err(refusal),
+        tolerated => Ok(Checked { again: namesake.is_some(), tolerated }),
+    }
+}
+
+/// What a `Cluster` says of itself. What its annotations declare counts; else what was observed when it joined.
+pub(crate) fn known(cluster: &Cluster) -> (String, Known) {
+    let read = |declared, observed| {
+        let of = |key| ranges(cluster.annotations(), key).unwrap_or_default();
+        Some(of(declared)).filter(|ranges: &Ranges| !ranges.0.is_empty()).unwrap_or_else(|| of(observed))
+    };
+    let networks = Networks {
+        pods: read(network::PODS, network::OBSERVED_PODS),
+        services: read(network::SERVICES, network::OBSERVED_SERVICES),
+    };
+    let leaving = cluster.metadata.deletion_timestamp.is_some();
+    (cluster.name_any(), Known { uid: cluster.spec.id.clone(), networks, leaving })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn networks(pods: &str, services: &str) -> Networks {
+        Networks { pods: pods.parse().unwrap(), services: services.parse().unwrap() }
+    }
+
+    fn member(uid: &str, pods: &str) -> Known {
+        Known { uid: Some(uid.to_owned()), networks: networks(pods, ""), leaving: false }
+    }
+
+    #[test]
+    fn a_cluster_joins_once_under_one_name_with_networks_of_its_own() {
+        let known: BTreeMap<String, Known> = [
+            ("east".to_owned(), member("u1", "10.1.0.0/16")),
+            ("old".to_owned(), Known { leaving: true, ..member("u9", "10.9.0.0/16") }),
+        ]
+        .into();
+        for (name, uid, pods, want) in [
+            ("west", "u2", "10.2.0.0/16", Ok(false)),
+            ("east", "u1", "10.1.0.0/16", Ok(true)),
+            ("east", "u2", "10.2.0.0/16", Err("another cluster already has this name")),
+            ("west", "u1", "10.1.0.0/16", Err("this cluster is a member already, as `east`")),
+            ("old", "u9", "10.9.0.0/16", Err("the former member of this name is still being cleaned")),
+            (
+                "west",
+                "u2",
+                "10.1.4.0/24",
+                Err("its pod network 10.1.4.0/24 overlaps the pod network 10.1.0.0/16 of `east`"),
+            ),
+        ] {
+            let networks = networks(pods, "");
+            let newcomer = Newcomer { name: ClusterId::parse(name).unwrap(), uid: uid.to_owned(), networks };
+            let got = check(&newcomer, &known, false)
+                .map(|checked| checked.again)
+                .map_err(|refusal| refusal.to_string());
+            assert_eq!(got, want.map_err(str::to_owned), "{name} {uid} {pods}");
+        }
+    }
+
+    #[test]
+    fn an_overlap_can_be_allowed_and_nothing_else_can() {
+        let known = [("east".to_owned(), member("u1", "10.1.0.0/16"))].into();
+        let newcomer = |name: &str, uid: &str| Newcomer {
+            name: ClusterId::parse(name).unwrap(),
+            uid: uid.to_owned(),
+            networks: networks("10.1.0.0/16", ""),
+        };
+        assert!(check(&newcomer("west", "u2"), &known, true).unwrap().tolerated.is_some());
+        assert!(check(&newcomer("west", "u1"), &known, true).is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! Why a join failed, and what to do about it.
+
+use atoll_member::EnterError;
+
+use super::Refusal;
+use crate::membership::connect::{ConnectError, code, why};
+
+/// Why a cluster could not join.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The name is no name for a member.
+    #[error("`{name}` cannot be the name of a member")]
+    BadName {
+        /// What was given.
+        name: String,
+    },
+    /// The name is no name for a clusterset.
+    #[error("`{name}` cannot be the name of a clusterset")]
+    BadClusterset {
+        /// What was given.
+        name: String,
+    },
+    /// Somebody asked to stop.
+    #[error("interrupted before it was done")]
+    Interrupted,
+    /// It may not.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The kubeconfig leads nowhere.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The member's API can't be reached, or refuses something.
+    #[error("the member's API does not answer as it should")]
+    Member(#[source] Box<kube::Error>),
+    /// The hub's API can't be reached, or refuses something.
+    #[error("the hub's API does not answer as it should")]
+    Hub(#[source] Box<kube::Error>),
+    /// Somebody is not who they say any more.
+    #[error("the credentials for {place} are refused: expired or revoked")]
+    Unauthorized {
+        /// Whose API.
+        place: &'static str,
+    },
+    /// The user may not do what a join needs.
+    #[error("the user may not do in {place} what a join needs")]
+    Forbidden {
+        /// Whose API.
+        place: &'static str,
+        /// What is missing, each as `verb resource`.
+        missing: Vec<String>,
+    },
+    /// A cluster that can't be told from others.
+    #[error("the cluster has no namespace kube-system, so nothing tells it from others")]
+    NoKubeSystem,
+    /// The clusterset has another name.
+    #[error("the clusterset of this hub is called `{is}`, not `{wished}`")]
+    OtherClusterset {
+        /// What was asked.
+        wished: String,
+        /// What it is.
+        is: String,
+    },
+    /// No token came.
+    #[error("the member gave no token for the hub's service account within {seconds} s")]
+    NoToken {
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// The hub's credentials do not work.
+    #[error("the hub could not use the credentials that were made for it, at {endpoint}")]
+    NotUsable {
+        /// The address tried.
+        endpoint: String,
+        /// What happened.
+        why: String,
+    },
+    /// The kinds or properties could not be put into the member.
+    #[error("cannot prepare the member")]
+    Enter(#[source] Box<EnterError>),
+}
+
+impl JoinError {
+    pub(super) fn member(error: kube::Error) -> Self {
+        match code(&error) {
+            Some(401) => Self::Unauthorized { place: "the member" },
+            _ => Self::Member(Box::new(error)),
+        }
+    }
+
+    pub(super) fn hub(error: kube::Error) -> Self {
+        match code(&error) {
+            Some(401) => Self::Unauthorized { place: "the hub" },
+            _ => Self::Hub(Box::new(error)),
+        }
+    }
+
+    pub(super) fn entering(error: EnterError) -> Self {
+        Self::Enter(Box::new(error))
+    }
+
+    /// The facts behind it.
+    pub fn why(&self) -> Option<String> {
+        match self {
+            Self::BadName { .. } => {
+                Some("a name is a DNS label (a-z, 0-9 and inner dashes) of at most 48 characters".to_owned())
+            }
+            Self::BadClusterset { .. } => Some(
+                "a name is made of DNS labels (a-z, 0-9 and inner dashes) with dots in between".to_owned(),
+            ),
+            Self::Interrupted => Some(
+                "a signal came; what this run had made is gone again, unless a line above says otherwise"
+                    .to_owned(),
+            ),
+            Self::Refused(Refusal::NameTaken { theirs, ours }) => {
+                Some(format!("the member has kube-system UID {theirs}, this kubeconfig leads to {ours}"))
+            }
+            Self::Refused(Refusal::JoinedAs { uid, .. }) => Some(format!("both have kube-system UID {uid}")),
+            Self::Refused(Refusal::Overlaps { .. }) => {
+                Some("an address in both would reach whichever cluster the client is in".to_owned())
+            }
+            Self::Member(error) | Self::Hub(error) => Some(why(error)),
+            Self::Forbidden { missing, .. } => Some(format!("missing: {}", missing.join(", "))),
+            Self::NotUsable { why, .. } => Some(why.clone()),
+            Self::Enter(error) => Some(match &**error {
+                EnterError::Api { error: said, .. } => format!("{error}: {}", why(said)),
+                EnterError::OtherProperty { .. }
+                | EnterError::OtherHub { .. }
+                | EnterError::NotServed { .. } => error.to_string(),
+            }),
+            Self::Connect(error) => std::error::Error::source(error).map(ToString::to_string),
+            Self::Refused(Refusal::StillLeaving)
+            | Self::Unauthorized { .. }
+            | Self::NoKubeSystem
+            | Self::OtherClusterset { .. }
+            | Self::NoToken { .. } => None,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self, name: &str) -> Option<String> {
+        Some(match self {
+            Self::BadName { .. } => "choose another name, such as `paris` or `eu-west-1`".to_owned(),
+            Self::Refused(Refusal::NameTaken { .. }) => {
+                format!("choose another name, or run `atoll unjoin {name}` if the old cluster is gone")
+            }
+            Self::Refused(Refusal::JoinedAs { name, .. }) => {
+                format!("nothing is to be done, or run `atoll unjoin {name}` first to give it another name")
+            }
+            Self::Refused(Refusal::StillLeaving) => {
+                format!("wait, or run `atoll unjoin {name} --force` if the old cluster is gone")
+            }
+            Self::Refused(Refusal::Overlaps { .. }) => {
+                "renumber one of them; with --allow-overlap the join goes on, and traffic to shared addresses goes astray".to_owned()
+            }
+            Self::Connect(error) => return error.hint(),
+            Self::Member(_) => "check --cluster-kubeconfig and --cluster-context, and that the API can be reached from here".to_owned(),
+            Self::Hub(_) => "check --kubeconfig and --context, and that the API can be reached from here".to_owned(),
+            Self::Unauthorized { place: "the hub" } => "log in again, or choose another --context".to_owned(),
+            Self::Unauthorized { .. } => "log in again, or choose another --cluster-context".to_owned(),
+            Self::Forbidden { .. } => "use credentials of an administrator; the hub itself gets far less".to_owned(),
+            Self::NoKubeSystem => return None,
+            Self::OtherClusterset { is, .. } => format!("leave --clusterset out, or say --clusterset {is}"),
+            Self::NoToken { .. } => "see that kube-controller-manager runs in the member: it makes the tokens".to_owned(),
+            Self::NotUsable { .. } => {
+                "if the hub reaches the member under another address, say it with --api-endpoint".to_owned()
+            }
+            Self::BadClusterset { .. } => "choose another --clusterset, such as `prod`, or leave it out".to_owned(),
+            Self::Interrupted => "run the same command again to join".to_owned(),
+            Self::Enter(error) => match &**error {
+                EnterError::OtherProperty { .. } | EnterError::OtherHub { .. } => {
+                    "the cluster belongs to somebody else: unjoin it there first, or have whoever made the ClusterProperty remove it".to_owned()
+                }
+                EnterError::NotServed { crd } => {
+                    format!("look at the conditions of that CRD in the member: `kubectl get crd {crd} -o yaml`")
+                }
+                EnterError::Api { .. } => {
+                    "check that the user of --cluster-kubeconfig is an administrator, and that the API can be reached from here".to_owned()
+                }
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_could_not_be_prepared_says_what_the_api_said_and_what_fits_it() {
+        let said = kube::Error::Api(kube::core::Status::failure("crds are off limits", "Forbidden").boxed());
+        let refused = EnterError::Api { doing: "install x".to_owned(), error: Box::new(said) };
+        let refused = JoinError::entering(refused);
+        assert!(refused.why().unwrap().contains("crds are off limits"), "{:?}", refused.why());
+        assert!(!refused.hint("paris").unwrap().contains("ClusterProperty"));
+        let theirs = EnterError::OtherHub { name: "clusterset.k8s.io", hub: "h2".to_owned() };
+        assert!(JoinError::entering(theirs).hint("paris").unwrap().contains("ClusterProperty"));
+    }
+}

@@ -1,0 +1,253 @@
+//! The members' tasks: started, stopped, cleaned, each on its own, so that none delays another.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use atoll_engine::names::ClusterId;
+use atoll_member::propagate;
+use atoll_member::report::Kind;
+use atoll_member::{Assignment, Clients, Handle, Identity, Permit, Report};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::leader::lead::Context;
+use crate::membership::clean;
+use crate::membership::clusterset;
+use crate::membership::connect;
+use crate::membership::connect::why;
+use crate::membership::health::{self, Health, Lacking};
+use crate::membership::identify::Question;
+use crate::membership::roster::{Event, Link, NoLink};
+use crate::policies::Policies;
+
+/// How long all members together may take to stop.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// The members that run, and what is being done about others.
+pub(crate) struct Members {
+    context: Context,
+    hub: Arc<str>,
+    clusterset: Arc<str>,
+    permit: Permit,
+    reports: UnboundedSender<(ClusterId, Report)>,
+    events: UnboundedSender<Event>,
+    policies: Policies,
+    running: BTreeMap<ClusterId, Running>,
+    asking: BTreeMap<ClusterId, AbortHandle>,
+    cleaning: BTreeMap<ClusterId, AbortHandle>,
+    chores: JoinSet<()>,
+    /// The write of who is a member: the newest replaces the one under way.
+    recording: Option<AbortHandle>,
+}
+
+struct Running {
+    handle: Handle,
+    health: AbortHandle,
+    kick: Arc<Notify>,
+    lacking: Lacking,
+}
+
+impl Members {
+    pub(crate) fn new(
+        context: Context,
+        hub: Arc<str>,
+        clusterset: Arc<str>,
+        permit: Permit,
+        reports: UnboundedSender<(ClusterId, Report)>,
+        events: UnboundedSender<Event>,
+        policies: Policies,
+    ) -> Self {
+        Self {
+            context,
+            hub,
+            clusterset,
+            permit,
+            reports,
+            events,
+            policies,
+            running: BTreeMap::new(),
+            asking: BTreeMap::new(),
+            cleaning: BTreeMap::new(),
+            chores: JoinSet::new(),
+            recording: None,
+        }
+    }
+
+    /// Asks which cluster is behind the link, until it answers.
+    pub(crate) fn ask(&mut self, id: &ClusterId, link: Link, leaving: bool) {
+        self.unask(id);
+        let question = Question {
+            hub: self.context.client.clone(),
+            permit: self.permit.clone(),
+            reports: self.reports.clone(),
+            id: id.clone(),
+            leaving,
+        };
+        let events = self.events.clone();
+        let asking = self.chores.spawn(async move {
+            let uid = question.ask(&link).await;
+            let _ = events.send(Event::Identified(question.id, Box::new(link), uid));
+        });
+        self.asking.insert(id.clone(), asking);
+    }
+
+    pub(crate) fn unask(&mut self, id: &ClusterId) {
+        if let Some(asking) = self.asking.remove(id) {
+            asking.abort();
+        }
+    }
+
+    /// A right is missing in it.
+    pub(crate) fn forbidden(&self, id: &ClusterId, right: (&'static str, Kind), why: String) {
+        if let Some(running) = self.running.get(id) {
+            running.lacking.note(right, why);
+            running.kick.notify_one();
+        }
+    }
+
+    /// Starts a member; one that has no usable way in is shown as such.
+    pub(crate) fn start(&mut self, id: &ClusterId, link: &Link) {
+        match self.clients(link) {
+            Ok((clients, asked)) => {
+                let (permit, kick) = (self.permit.clone(), Arc::new(Notify::new()));
+                let hub = self.context.client.clone();
+                let lacking = Lacking::default();
+                let keep =
+                    health::keep(id.clone(), hub, asked, permit.clone(), Arc::clone(&kick), lacking.clone());
+                let health = self.chores.spawn(keep);
+                let identity = self.identity(id);
+                let copies =
+                    propagate::spawn(&identity, clients.clone(), permit.clone(), self.policies.reports());
+                self.policies.started(id.clone(), copies);
+                let handle = atoll_member::spawn(identity, clients, permit, self.reports.clone());
+                self.running.insert(id.clone(), Running { handle, health, kick, lacking });
+            }
+            Err(problem) => self.unusable(id.clone(), problem),
+        }
+    }
+
+    fn clients(&self, link: &Link) -> Result<(Clients, kube::Client), String> {
+        let config = connect::of_link(link).map_err(|error| error.to_string())?;
+        let asked = connect::client(config.clone()).map_err(|error| connect::with_cause(&error))?;
+        Ok((Clients::new(config).map_err(|error| why(&error))?, asked))
+    }
+
+    /// Stops a member; says so when its last report has been sent.
+    pub(crate) fn stop(&mut self, id: &ClusterId) {
+        let (events, id) = (self.events.clone(), id.clone());
+        self.policies.stopped(id.clone());
+        let running = self.running.remove(&id);
+        if let Some(running) = &running {
+            running.health.abort(); // whatever is shown from now on comes from somebody else
+        }
+        self.chores.spawn(async move {
+            if let Some(Running { handle, .. }) = running {
+                handle.stop().await;
+            }
+            let _ = events.send(Event::Stopped(id));
+        });
+    }
+
+    /// Stops all, at the end.
+    pub(crate) async fn stop_all(mut self) {
+        self.chores.shutdown().await;
+        let mut stops = JoinSet::new();
+        for (_, running) in std::mem::take(&mut self.running) {
+            stops.spawn(running.handle.stop());
+        }
+        let all = async { while stops.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_WITHIN, all).await.is_err() {
+            tracing::warn!("some members did not stop in time");
+        }
+    }
+
+    pub(crate) fn assign(&self, id: &ClusterId, assignment: Assignment) {
+        if let Some(running) = self.running.get(id) {
+            running.handle.assign(assignment);
+        }
+    }
+
+    /// Its health may have changed.
+    pub(crate) fn look_at(&self, id: &ClusterId) {
+        if let Some(running) = self.running.get(id) {
+            running.kick.notify_one();
+        }
+    }
+
+    /// Cleans a member that leaves; with a new link, if it is being cleaned already.
+    pub(crate) fn clean(&mut self, id: ClusterId, link: Link) {
+        let (hub, permit, identity) = (self.context.client.clone(), self.permit.clone(), self.identity(&id));
+        let (events, of) = (self.events.clone(), id.clone());
+        let cleaning = self.chores.spawn(async move {
+            clean::clean(hub, identity, link, permit).await;
+            let _ = events.send(Event::Cleaned(of));
+        });
+        if let Some(older) = self.cleaning.insert(id, cleaning) {
+            older.abort();
+        }
+    }
+
+    /// Lets its `Cluster` go, and touches nothing in the cluster.
+    pub(crate) fn release(&mut self, id: ClusterId) {
+        let (hub, permit, events) = (self.context.client.clone(), self.permit.clone(), self.events.clone());
+        self.chores.spawn(async move {
+            clean::let_go(hub, &id, permit).await;
+            let _ = events.send(Event::Cleaned(id));
+        });
+    }
+
+    /// Keeps its `Cluster` from going before it has been cleaned.
+    pub(crate) fn hold(&mut self, id: ClusterId) {
+        let hub = self.context.client.clone();
+        self.chores.spawn(async move {
+            if let Err(error) = clean::hold(&hub, &id).await {
+                tracing::warn!(cluster = %id, why = why(&error), "cannot add the finalizer");
+            }
+        });
+    }
+
+    /// Shows why it can't be reached at all.
+    pub(crate) fn blocked(&mut self, id: ClusterId, blocked: &NoLink) {
+        let health = blocked.health();
+        tracing::warn!(cluster = %id, why = health.why(), "is not asked");
+        self.show(id, health);
+    }
+
+    /// Writes down who is a member, for as long as it takes or until somebody else has come or gone.
+    pub(crate) fn record(&mut self, members: BTreeMap<ClusterId, Option<String>>) {
+        let Context { client, options, .. } = self.context.clone();
+        let permit = self.permit.clone();
+        if let Some(older) = self.recording.take() {
+            older.abort();
+        }
+        self.recording = Some(self.chores.spawn(async move {
+            while permit.holds() {
+                match clusterset::record(&client, &options.namespace, &members).await {
+                    Ok(()) => return,
+                    Err(error) => tracing::warn!(why = why(&error), "cannot write down who is a member"),
+                }
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
+        }));
+    }
+
+    fn unusable(&mut self, id: ClusterId, problem: String) {
+        tracing::warn!(cluster = %id, why = problem, "its credentials can't be used");
+        self.show(id, Health::Unknown { why: problem });
+    }
+
+    fn show(&mut self, id: ClusterId, health: Health) {
+        let hub = self.context.client.clone();
+        self.chores.spawn(async move {
+            if let Err(error) = health::write(&hub, &id, &health).await {
+                tracing::warn!(cluster = %id, why = why(&error), "cannot write the member's status");
+            }
+        });
+    }
+
+    fn identity(&self, id: &ClusterId) -> Identity {
+        Identity { cluster: id.clone(), hub: Arc::clone(&self.hub), clusterset: Arc::clone(&self.clusterset) }
+    }
+}

@@ -1,0 +1,138 @@
+//! The way into a member for a person: by the credentials that the hub holds for it, if that person may read them.
+
+use atoll_api::types::Cluster;
+use atoll_api::types::cluster::SyncMode;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+
+use crate::membership::connect::{self, code};
+use crate::membership::roster::Link;
+use crate::membership::watch;
+
+/// A member that can't be reached from here.
+#[derive(Debug, thiserror::Error)]
+pub enum ReachError {
+    /// There is no such member.
+    #[error("the hub has no such member")]
+    NoSuchMember {
+        /// Those that it has, as far as this user may know.
+        known: Vec<String>,
+    },
+    /// This user may not look at members.
+    #[error("this user may not look at the hub's members")]
+    MayNotLook(String),
+    /// This user may not read the credentials.
+    #[error("this user may not read the hub's credentials for it")]
+    MayNotRead {
+        /// Where they are: namespace and name of a Secret.
+        secret: (String, String),
+        /// What the hub's API said.
+        said: String,
+    },
+    /// The hub does not reach it either: an agent in the member does the work.
+    #[error("it is a member in pull mode, and the hub holds no credentials for it")]
+    Pull,
+    /// Its `Cluster`, or its Secret, lacks something.
+    #[error("what the hub knows of it is incomplete")]
+    Incomplete(String),
+    /// The hub's API does not answer.
+    #[error("the hub's API can't be asked")]
+    Hub(#[source] Box<kube::Error>),
+}
+
+impl ReachError {
+    /// Why.
+    pub fn why(&self) -> Option<String> {
+        match self {
+            Self::NoSuchMember { known } if known.is_empty() => None,
+            Self::NoSuchMember { known } => Some(format!("its members are {}", known.join(", "))),
+            Self::MayNotLook(said) | Self::MayNotRead { said, .. } => Some(said.clone()),
+            Self::Pull => None,
+            Self::Incomplete(why) => Some(why.clone()),
+            Self::Hub(error) => Some(connect::why(error)),
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self, name: &str) -> String {
+        match self {
+            Self::NoSuchMember { .. } => {
+                "`atoll clusters` shows the members; --kubeconfig and --context say which API is the hub's"
+                    .to_owned()
+            }
+            Self::MayNotLook(_) => {
+                "ask for the right to get clusters.cluster.karmada.io in the hub's API".to_owned()
+            }
+            Self::MayNotRead { secret: (namespace, secret), .. } => format!(
+                "ask for the right to get the Secret `{secret}` in the namespace `{namespace}` of the hub's API; \
+                 or use a kubeconfig of `{name}` itself, with --kubeconfig and without -C"
+            ),
+            Self::Pull => format!("use a kubeconfig of `{name}` itself, with --kubeconfig and without -C"),
+            Self::Incomplete(_) => {
+                format!(
+                    "run `atoll join {name} --cluster-kubeconfig FILE` again, with the flags it was joined with"
+                )
+            }
+            Self::Hub(_) => {
+                "check --kubeconfig and --context, and that the hub's API can be reached from here".to_owned()
+            }
+        }
+    }
+}
+
+/// How a member is reached, as the hub reaches it.
+///
+/// # Errors
+/// Where there is no such member, or its credentials can't be read.
+pub async fn member(hub: &Client, name: &str) -> Result<kube::Config, ReachError> {
+    let clusters: Api<Cluster> = Api::all(hub.clone());
+    let cluster = match clusters.get(name).await {
+        Ok(cluster) => cluster,
+        Err(error) => {
+            return Err(match code(&error) {
+                Some(404) => ReachError::NoSuchMember { known: known(&clusters).await },
+                Some(401 | 403) => ReachError::MayNotLook(connect::why(&error)),
+                _ => ReachError::Hub(Box::new(error)),
+            });
+        }
+    };
+    let spec = cluster.spec;
+    if spec.sync_mode == SyncMode::Pull {
+        return Err(ReachError::Pull);
+    }
+    let lacks = |what: &str| ReachError::Incomplete(format!("its Cluster has no {what}"));
+    let endpoint =
+        spec.api_endpoint.filter(|endpoint| !endpoint.is_empty()).ok_or_else(|| lacks("spec.apiEndpoint"))?;
+    let at = spec.secret_ref.ok_or_else(|| lacks("spec.secretRef"))?;
+    let secret = match Api::<Secret>::namespaced(hub.clone(), &at.namespace).get(&at.name).await {
+        Ok(secret) => secret,
+        Err(error) => {
+            return Err(match code(&error) {
+                Some(404) => ReachError::Incomplete(format!(
+                    "there is no Secret `{}` in the namespace `{}`",
+                    at.name, at.namespace
+                )),
+                Some(401 | 403) => {
+                    ReachError::MayNotRead { secret: (at.namespace, at.name), said: connect::why(&error) }
+                }
+                _ => ReachError::Hub(Box::new(error)),
+            });
+        }
+    };
+    let credentials = watch::read(&secret)
+        .ok_or_else(|| ReachError::Incomplete(format!("the Secret `{}` has no key token", at.name)))?;
+    let link = Link {
+        uid: spec.id,
+        endpoint,
+        insecure: spec.insecure_skip_tls_verification.unwrap_or_default(),
+        proxy: spec.proxy_url.filter(|url| !url.is_empty()),
+        credentials,
+    };
+    connect::of_link(&link).map_err(|error| ReachError::Incomplete(error.to_string()))
+}
+
+async fn known(clusters: &Api<Cluster>) -> Vec<String> {
+    let listed = clusters.list(&ListParams::default()).await;
+    listed.map(|list| list.items.iter().map(ResourceExt::name_any).collect()).unwrap_or_default()
+}

@@ -1,0 +1,180 @@
+//! What goes back to the client: a status, a body, warnings.
+
+use crate::http::encode;
+use crate::http::negotiate::Notation;
+use crate::http::refusal::Refusal;
+use bytes::Bytes;
+use futures_util::Stream;
+use http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL,
+    UPGRADE, WARNING,
+};
+use http::{HeaderName, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use serde_json::Value;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The body of an answer: all at once, or as it comes.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// What goes back to the client.
+pub(crate) struct Answer {
+    code: StatusCode,
+    kind: HeaderValue,
+    body: Body,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    session: Option<Upgraded>,
+}
+
+/// What goes on over the connection when the answer was sent: in the answer's extensions, for the server to run.
+#[derive(Clone)]
+pub(crate) struct Upgraded(Arc<Mutex<Option<SessionFuture>>>);
+
+type SessionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Upgraded {
+    /// The session, for the first who asks.
+    pub(crate) fn take(&self) -> Option<SessionFuture> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+impl Answer {
+    fn of(code: StatusCode, kind: HeaderValue, bytes: Bytes) -> Self {
+        Self { code, kind, body: Full::new(bytes).boxed_unsync(), headers: Vec::new(), session: None }
+    }
+
+    /// Bytes that are JSON.
+    pub(crate) fn json(code: StatusCode, bytes: Bytes) -> Self {
+        Self::of(code, JSON, bytes)
+    }
+
+    /// A value, in the notation that the client wants.
+    pub(crate) fn value(code: StatusCode, value: &Value, notation: Notation) -> Self {
+        match notation {
+            Notation::Json => Self::of(code, JSON, encode::write(value)),
+            Notation::Yaml => Self::of(code, YAML, yaml(value)),
+        }
+    }
+
+    /// Bytes that are JSON, in the notation that the client wants.
+    pub(crate) fn bytes(code: StatusCode, bytes: Bytes, notation: Notation) -> Self {
+        match notation {
+            Notation::Json => Self::json(code, bytes),
+            Notation::Yaml => Self::of(code, YAML, yaml(&encode::read(&bytes))),
+        }
+    }
+
+    /// Plain text.
+    pub(crate) fn text(code: StatusCode, text: &str) -> Self {
+        Self::of(code, TEXT, Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    /// A path that nothing is at.
+    pub(crate) fn no_page() -> Self {
+        Self::text(StatusCode::NOT_FOUND, "404 page not found\n")
+    }
+
+    /// One piece after the other, as they come.
+    pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        use futures_util::StreamExt;
+        let frames = pieces.map(|piece| Ok::<_, Infallible>(Frame::data(piece)));
+        Self {
+            code: StatusCode::OK,
+            kind: JSON,
+            body: StreamBody::new(frames).boxed_unsync(),
+            headers: Vec::new(),
+            session: None,
+        }
+    }
+
+    /// Text, as it comes.
+    pub(crate) fn text_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self::stream(pieces).kind(HeaderValue::from_static("text/plain"))
+    }
+
+    /// There is nothing to say.
+    pub(crate) fn nothing() -> Self {
+        Self::of(StatusCode::NO_CONTENT, TEXT, Bytes::new())
+    }
+
+    /// The connection becomes a WebSocket, and `session` goes on over it.
+    pub(crate) fn upgrade(
+        protocol: &'static str,
+        accept: &str,
+        session: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let mut answer = Self::of(StatusCode::SWITCHING_PROTOCOLS, TEXT, Bytes::new());
+        answer.headers.extend([
+            (CONNECTION, HeaderValue::from_static("Upgrade")),
+            (UPGRADE, HeaderValue::from_static("websocket")),
+            (SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol)),
+        ]);
+        // Base64 is always a header's value.
+        answer
+            .headers
+            .extend(HeaderValue::from_str(accept).ok().map(|accept| (SEC_WEBSOCKET_ACCEPT, accept)));
+        answer.session = Some(Upgraded(Arc::new(Mutex::new(Some(Box::pin(session))))));
+        answer
+    }
+
+    /// A refusal.
+    pub(crate) fn refusal(refusal: &Refusal, notation: Notation) -> Self {
+        let mut answer = Self::value(refusal.code(), &refusal.status(), notation);
+        if let Some(seconds) = refusal.status()["details"]["retryAfterSeconds"].as_u64()
+            && let Ok(value) = HeaderValue::from_str(&seconds.to_string())
+        {
+            answer.headers.push((http::header::RETRY_AFTER, value));
+        }
+        answer
+    }
+
+    /// Says something to the user beside the answer.
+    pub(crate) fn warn(mut self, warnings: &[String]) -> Self {
+        for text in warnings {
+            let plain: String = text.chars().filter(|letter| !letter.is_control()).collect();
+            let quoted = plain.replace('\\', "\\\\").replace('"', "\\\"");
+            if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
+                self.headers.push((WARNING, value));
+            }
+        }
+        self
+    }
+
+    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub(crate) fn kind(mut self, kind: HeaderValue) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(self.body);
+        *response.status_mut() = self.code;
+        if let Some(session) = self.session {
+            response.extensions_mut().insert(session);
+        }
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, self.kind);
+        for (name, value) in self.headers {
+            headers.append(name, value);
+        }
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        response
+    }
+}
+
+fn yaml(value: &Value) -> Bytes {
+    serde_saphyr::to_string(value).unwrap_or_default().into()
+}

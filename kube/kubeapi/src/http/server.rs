@@ -1,0 +1,178 @@
+//! The API on a socket: TLS always, clients known by certificates or tokens, no client may take more than its share.
+
+use crate::access::authn::User;
+use crate::access::pki::Pki;
+use crate::api::{Api, Service};
+use crate::http::answer::Upgraded;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+/// How many connections there may be.
+const MOST_CONNECTIONS: usize = 4096;
+/// How long a client may take to shake hands.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a client may take until a request's head is there, from the last answer on: longer than clients keep a
+/// connection that they do not use (90 s), so that they close it and not we while they send.
+const HEAD_WITHIN: Duration = Duration::from_secs(120);
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is taken, or not ours.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What is wrong with it.
+        source: std::io::Error,
+    },
+    /// The certificates do not fit.
+    #[error("cannot use the server's certificate: {0}")]
+    Tls(String),
+}
+
+/// A socket that is ready to serve.
+pub struct Server {
+    listener: TcpListener,
+    tls: TlsAcceptor,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Server").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Api").finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Opens a socket with the certificates of `pki`.
+    ///
+    /// # Errors
+    /// The address can't be had, or the certificates can't be used.
+    pub async fn bind(address: SocketAddr, pki: &Pki) -> Result<Self, ServeError> {
+        let tls = TlsAcceptor::from(Arc::new(config(pki).map_err(ServeError::Tls)?));
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|source| ServeError::Listen { address, source })?;
+        Ok(Self { listener, tls })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The system can't tell.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until it is dropped. Connections end with it.
+    pub async fn run(self, api: Api) {
+        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let mut connections = JoinSet::new();
+        loop {
+            // Whoever comes when all places are taken waits in the kernel's queue.
+            let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+            let stream = tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                        continue;
+                    }
+                },
+                Some(_) = connections.join_next() => continue,
+            };
+            let (tls, api) = (self.tls.clone(), api.clone());
+            connections.spawn(async move {
+                connection(stream, tls, api).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await else { return };
+    let certificates = stream.get_ref().1.peer_certificates();
+    let certified =
+        match certificates.and_then(|chain| chain.first()).map(|first| User::from_certificate(first)) {
+            None => None,
+            Some(Ok(user)) => Some(user),
+            Some(Err(error)) => {
+                tracing::debug!(%error, "a client's certificate is nobody's");
+                None
+            }
+        };
+    let service: Service = api.connection(certified);
+    // A session that takes the connection over runs here, so that it counts as a connection and ends with the server.
+    let upgraded: Arc<Mutex<Option<Upgraded>>> = Arc::default();
+    let slot = Arc::clone(&upgraded);
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let (service, slot) = (service.clone(), Arc::clone(&slot));
+        async move {
+            let mut response = service.answer(request).await;
+            if let Some(session) = response.extensions_mut().remove::<Upgraded>() {
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .serve_connection(TokioIo::new(stream), answer)
+        .with_upgrades()
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection broke off");
+        return;
+    }
+    let session = upgraded.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(session) = session.and_then(|session| session.take()) {
+        session.await;
+    }
+}
+
+fn config(pki: &Pki) -> Result<ServerConfig, String> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(pki.ca_der().ok_or("there is no certificate authority")?).map_err(|error| error.to_string())?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+        .allow_unauthenticated()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(pki.server.certificate.as_bytes())
+            .collect::<Result<_, _>>()
+            .map_err(|error| error.to_string())?;
+    let key = PrivateKeyDer::from_pem_slice(pki.server.key.as_bytes()).map_err(|error| error.to_string())?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)
+        .map_err(|error| error.to_string())?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}

@@ -1,0 +1,53 @@
+//! The one way into the store for objects: whatever is derived from them hears of every write.
+
+use crate::api::Core;
+use crate::http::encode::Unrevised;
+use crate::resources::resource::Resource;
+use crate::resources::view;
+use crate::storage::store::{Key, Object, Write, WriteError};
+use serde_json::Value;
+
+impl Core {
+    /// Writes an object down: a new one, or in place of what is at revision `expect`.
+    pub(crate) async fn write(
+        &self,
+        resource: &Resource,
+        key: Key,
+        object: &Value,
+        expect: Option<u64>,
+    ) -> Result<Object, WriteError> {
+        let body = Unrevised::new(&view::stored(resource, object));
+        let write = match expect {
+            None => Write::create(move |revision| body.at(revision)),
+            Some(expect) => Write::update(expect, move |revision| body.at(revision)),
+        };
+        let written = self.store.write(key, write).await?;
+        self.written(resource);
+        Ok(written)
+    }
+
+    /// Takes an object away if it is still what was read, which `shown` is. What it held is free then.
+    pub(crate) async fn remove(
+        &self,
+        resource: &Resource,
+        existing: &Object,
+        shown: &Value,
+    ) -> Result<Object, WriteError> {
+        // Watchers see the last state that was written.
+        let body = Unrevised::of(&existing.body);
+        let write = Write::delete(existing.revision, move |revision| body.at(revision));
+        let gone = self.store.write(existing.key.clone(), write).await?;
+        self.addresses.release(resource, shown);
+        self.written(resource);
+        Ok(gone)
+    }
+
+    /// Something of this resource was written: what is derived from it is read again.
+    fn written(&self, resource: &Resource) {
+        match resource.stored.group.as_str() {
+            crate::access::rbac::GROUP => self.access.changed(),
+            crate::access::admission::GROUP => self.policies.changed(),
+            _ => {}
+        }
+    }
+}
