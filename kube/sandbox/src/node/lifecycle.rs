@@ -498,5 +498,4 @@ fn again(policy: Restart, code: i32) -> bool {
 }
 
 #[cfg(test)]
-#[path = "lifecycle_tests.rs"]
 mod tests;

@@ -290,5 +290,4 @@ fn nearest<'a>(
 }
 
 #[cfg(test)]
-#[path = "table_tests.rs"]
 mod tests;

@@ -9,7 +9,7 @@
 
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
-#[path = "../it/cluster.rs"]
+#[path = "../shared/cluster.rs"]
 #[allow(dead_code, reason = "the other tests use the rest")]
 mod cluster;
 mod portrait;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
 mod accounts;
+#[path = "../shared/cluster.rs"]
 mod cluster;
 mod deployments;
 mod jobs;

@@ -69,7 +69,7 @@ impl Tape {
 
     fn path(&self) -> PathBuf {
         let (file, case) = self.target.case.split_once("::").expect("a case is called file::case");
-        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/contract/golden");
+        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
         golden.join(file).join(format!("{case}.json"))
     }
 }

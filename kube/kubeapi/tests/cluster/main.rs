@@ -4,7 +4,7 @@
 //!   case ──┬─▶ real      etcd, kube-apiserver and two controllers, started by the lab
 //!          └─▶ embedded  this crate's server, in this process, behind its TLS listener
 //! ```
-//! A case is a function on a [`target::Target`], the same for both. Answers of `golden/` were recorded from the
+//! A case is a function on a [`target::Target`], the same for both. Answers of `tests/golden` were recorded from the
 //! real server and are compared on both. See `docs/kubeapi.md` for what is left out on purpose.
 //!
 //! | variable | what it does |
