@@ -24,33 +24,33 @@ lab-up: ## Start N=3 real clusters on this host and print the kubeconfig (NAME=d
 	@$(CARGO) build --quiet --workspace --bin lab
 	@target/debug/lab up --name $(NAME) --clusters $(N)
 
-lab-down: ## Take the lab away, whatever state it is in (NAME=default)
+lab-down: ## Stop the lab and remove it, whatever state it is in (NAME=default)
 	@$(CARGO) build --quiet --workspace --bin lab
 	@target/debug/lab down --name $(NAME)
 
 bench: ## Measure how fast changes propagate, against a floor in the same run (BENCH="--quick -o json", "--path mcs")
 	@$(CARGO) build --quiet --workspace --release --bins
-	@target/release/lab bench propagation $(BENCH)
+	@target/release/bench propagation $(BENCH)
 
 bench-policies: ## Measure how fast templates in the hub become copies in members, against a floor (BENCH="--objects 100 -o json")
 	@$(CARGO) build --quiet --workspace --release --bins
-	@target/release/lab bench policies $(BENCH)
+	@target/release/bench policies $(BENCH)
 
 bench-dns: ## Measure atoll dns beside CoreDNS's own option, by dnsperf (BENCH="--rounds 1 -o json")
 	@$(CARGO) build --quiet --workspace --release --bins
-	@target/release/lab bench dns $(BENCH)
+	@target/release/bench dns $(BENCH)
 
 bench-api: ## Measure the embedded API and kube-apiserver on etcd side by side (BENCH="--objects 1000 -o json")
 	@$(CARGO) build --quiet --workspace --release --bins
-	@target/release/lab bench api $(BENCH)
+	@target/release/bench api $(BENCH)
 
 bench-lb: ## Measure atoll lb beside HAProxy, nginx, a bare nftables rule and no balancer; as root (BENCH="--rounds 1 -o json")
 	@$(CARGO) build --quiet --workspace --release --bins
-	@target/release/lab bench lb $(BENCH)
+	@target/release/bench lb $(BENCH)
 
 bench-start: ## Measure how long clusters take to start, whole and API-only
-	@$(CARGO) build --quiet --workspace --release --bin lab
-	@target/release/lab bench
+	@$(CARGO) build --quiet --workspace --release --bin bench
+	@target/release/bench start
 
 conformance: ## Run a compiled official MCS suite on two lab clusters: make conformance SUITE=path/to/suite (RESOLVER=multicluster)
 	@$(CARGO) build --quiet --workspace --bins

@@ -1,7 +1,7 @@
 //! The schemas of Kubernetes' own kinds, from facts read off a real API server.
 //!
 //! ```text
-//!   lab facts openapi ──▶ facts/openapi.tsv ──compiled in──▶ schema("apps", "v1", "Deployment")
+//!   facts openapi ──▶ facts/openapi.tsv ──compiled in──▶ schema("apps", "v1", "Deployment")
 //! ```
 //!
 //! A kind's schema is made when it is first asked for, and kept; what kinds have in common they share.
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// One line per kind and per definition, in the order of their names; see `lab facts openapi`.
+/// One line per kind and per definition, in the order of their names; see `facts openapi`.
 const FACTS: &str = include_str!("../facts/openapi.tsv");
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 

@@ -78,13 +78,13 @@ async fn import_images(cluster: &Cluster, images: &Path) -> Result<()> {
     let socket = "/run/containerd/containerd.sock";
     until(Deadline::after(PATIENCE, "containerd answers"), async || {
         cluster.still_runs(Component::Containerd)?;
-        let mut ctr = cluster.place().command("ctr");
+        let mut ctr = cluster.machine().command("ctr");
         ctr.args(["-a", socket, "version"]);
         Ok(blocking(move || run(&mut ctr)).await?.map(drop).map_err(|error| error.to_string()))
     })
     .await
     .map_err(|error| cluster.with_log(Component::Containerd, error))?;
-    let mut ctr = cluster.place().command("ctr");
+    let mut ctr = cluster.machine().command("ctr");
     ctr.args(["-a", socket, "-n", "k8s.io", "images", "import"]).arg(images);
     blocking(move || run(&mut ctr)).await??;
     Ok(())
@@ -156,8 +156,8 @@ async fn dns_ready(cluster: &Cluster) -> Result<()> {
         for component in cluster.components() {
             cluster.still_runs(*component)?;
         }
-        let place = cluster.place().clone();
-        Ok(blocking(move || place.shell(ask)).await?.map(drop).map_err(|error| error.to_string()))
+        let machine = cluster.machine().clone();
+        Ok(blocking(move || machine.shell(ask)).await?.map(drop).map_err(|error| error.to_string()))
     })
     .await
     .map_err(|error| cluster.with_log(Component::CoreDns, error))

@@ -6,8 +6,8 @@ use crate::config::{self, Access};
 use crate::error::{Doing, Error, Result};
 use crate::install::Programs;
 use crate::layout::{Layout, read, write_private};
+use crate::machine::{Machine, log_path};
 use crate::pki::{Identity, Pki};
-use crate::place::{Place, log_path};
 use crate::process::Process;
 use crate::spec::{Kind, Spec};
 use crate::until::{Deadline, until};
@@ -21,7 +21,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// A running cluster.
 #[derive(Debug, Clone)]
 pub struct Cluster {
-    place: Place,
+    machine: Machine,
     addresses: ClusterAddresses,
     kind: Kind,
     fsync: bool,
@@ -43,7 +43,7 @@ fn api_server(spec: &Spec, addresses: ClusterAddresses, programs: &Programs) -> 
 }
 
 impl Cluster {
-    /// Makes a place for a new cluster and writes its configuration; nothing runs yet.
+    /// Makes a machine for a new cluster and writes its configuration; nothing runs yet.
     pub(crate) fn prepare(
         layout: &Layout,
         spec: &Spec,
@@ -52,10 +52,10 @@ impl Cluster {
         programs: &Programs,
     ) -> Result<Self> {
         let pki = Pki::make(&addresses)?;
-        let place = Place::open(layout, name)?;
-        pki.write(&place.dir().join("pki"))?;
+        let machine = Machine::open(layout, name)?;
+        pki.write(&machine.dir().join("pki"))?;
         let cluster = Self {
-            place,
+            machine,
             addresses,
             kind: spec.kind,
             fsync: spec.fsync,
@@ -77,16 +77,16 @@ impl Cluster {
         addresses: ClusterAddresses,
         programs: &Programs,
     ) -> Option<Self> {
-        let place = Place::find(layout, name)?;
-        let ca = read(&place.dir().join("pki/ca.crt")).ok()?;
-        let tokens = read(&place.dir().join("pki/tokens.csv")).ok()?;
+        let machine = Machine::find(layout, name)?;
+        let ca = read(&machine.dir().join("pki/ca.crt")).ok()?;
+        let tokens = read(&machine.dir().join("pki/tokens.csv")).ok()?;
         let token = tokens.lines().find_map(|line| {
             let (token, rest) = line.split_once(',')?;
             rest.starts_with(&format!("{},", Identity::Admin.user())).then(|| token.to_owned())
         })?;
         let (kind, fsync, audit) = (spec.kind, spec.fsync, spec.audit);
         let (programs, api_server) = (programs.clone(), api_server(spec, addresses, programs).ok()?);
-        Some(Self { place, addresses, kind, fsync, audit, programs, api_server, ca, token })
+        Some(Self { machine, addresses, kind, fsync, audit, programs, api_server, ca, token })
     }
 
     fn write_configuration(&self, pki: &Pki) -> Result<()> {
@@ -118,17 +118,17 @@ impl Cluster {
 
     /// The cluster's name: `member1`, …
     pub fn name(&self) -> &str {
-        self.place.name()
+        self.machine.name()
     }
 
     /// Its folder.
     pub fn dir(&self) -> &Path {
-        self.place.dir()
+        self.machine.dir()
     }
 
     /// Where it lives.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// Its addresses.
@@ -214,7 +214,7 @@ impl Cluster {
             fsync: self.fsync,
             audit: self.audit,
         };
-        let process = self.place.spawn(component.name(), &setting.argv(component))?;
+        let process = self.machine.spawn(component.name(), &setting.argv(component))?;
         let record = serde_json::to_vec(&process).expect("two numbers always serialize");
         write_private(&self.component_record(component), record)?;
         Ok(process)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
-/// The address that a hub's health and metrics are served on, in its own place.
+/// The address that a hub's health and metrics are served on, on its own machine.
 const HEALTH: &str = "0.0.0.0:9090";
 
 /// The `atoll` program and the hub's API that it is pointed at.
@@ -47,18 +47,18 @@ impl HubApi {
 const OWN_API: u16 = 6443;
 
 impl Atoll {
-    /// `binary`, with the API of `cluster` as the hub's, run in the place of the bystander `hub`.
+    /// `binary`, with the API of `cluster` as the hub's, run on the machine of the bystander `hub`.
     pub fn new(binary: &Path, cluster: &Cluster, hub: &Bystander) -> Result<Self> {
         there_is(binary)?;
-        let kubeconfig = hub.place().dir().join("hub.kubeconfig");
+        let kubeconfig = hub.machine().dir().join("hub.kubeconfig");
         write_private(&kubeconfig, cluster.kubeconfig())?;
         Ok(Self { binary: binary.to_owned(), kubeconfig, hub: hub.clone(), data_dir: None })
     }
 
-    /// `binary`, with an API of the hub's own, run in the place of the bystander `hub`. There is a kubeconfig once it ran.
+    /// `binary`, with an API of the hub's own, run on the machine of the bystander `hub`. There is a kubeconfig once it ran.
     pub fn with_own_api(binary: &Path, hub: &Bystander) -> Result<Self> {
         there_is(binary)?;
-        let data_dir = hub.place().dir().join("atoll");
+        let data_dir = hub.machine().dir().join("atoll");
         let kubeconfig = data_dir.join("kubeconfig");
         Ok(Self { binary: binary.to_owned(), kubeconfig, hub: hub.clone(), data_dir: Some(data_dir) })
     }
@@ -139,7 +139,7 @@ impl Atoll {
         self.must(&["join", cluster.name(), "--cluster-kubeconfig", &kubeconfig]).await.map(drop)
     }
 
-    /// Starts a hub; its log is `logs/<log>.log` of the place.
+    /// Starts a hub; its log is `logs/<log>.log` of the machine.
     pub fn start_hub(&self, log: &str, more: &[&str]) -> Result<Process> {
         let mut argv: Vec<String> = vec![self.binary.display().to_string(), "hub".to_owned()];
         match &self.data_dir {
@@ -155,7 +155,7 @@ impl Atoll {
             argv.extend(["--metrics-address", HEALTH].map(str::to_owned));
         }
         argv.extend(more.iter().map(|&word| word.to_owned()));
-        self.hub.place().spawn(log, &argv)
+        self.hub.machine().spawn(log, &argv)
     }
 
     /// Waits until every joined cluster is Ready.

@@ -19,8 +19,8 @@ impl Lab {
         futures_util::future::try_join_all(self.clusters().iter().map(|cluster| gather(cluster, folder)))
             .await?;
         for bystander in self.bystanders() {
-            let place = bystander.place();
-            copy(&place.dir().join("logs"), &folder.join(place.name()).join("logs"))?;
+            let machine = bystander.machine();
+            copy(&machine.dir().join("logs"), &folder.join(machine.name()).join("logs"))?;
         }
         Ok(())
     }
@@ -38,7 +38,7 @@ async fn gather(cluster: &Cluster, folder: &Path) -> Result<()> {
         copy(&cluster.dir().join("pods"), &folder.join("pods"))?;
     }
     let script = "ip addr; ip route; ip -6 route; nft list ruleset; ps -ef";
-    let said = run(cluster.place().command("sh").args(["-c", script]));
+    let said = run(cluster.machine().command("sh").args(["-c", script]));
     write_private(
         &folder.join("network.txt"),
         said.map_or_else(|e| e.to_string().into_bytes(), |o| o.stdout),

@@ -1,5 +1,6 @@
 //! What can go wrong, said so that a person knows what to do.
 
+use crate::requirements::Missing;
 use std::path::PathBuf;
 
 /// The lab's result.
@@ -66,6 +67,12 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
+    /// Real clusters can't run on this machine.
+    #[error("real clusters can't run here: {0}")]
+    CannotRun(Missing),
+    /// Labs can't be looked at or removed on this machine.
+    #[error("labs can't be managed here: {0}")]
+    CannotManage(Missing),
     /// Certificates or keys could not be made or read.
     #[error("cannot make certificates: {0}")]
     Certificates(String),

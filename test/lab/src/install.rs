@@ -3,12 +3,15 @@
 
 mod go;
 mod packages;
+mod sources;
 
 use crate::error::Result;
 use crate::image;
 use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+pub use sources::kubernetes_sources;
 
 use go::{COREDNS, KUBERNETES, OLDEST_KUBERNETES};
 
@@ -40,11 +43,6 @@ pub struct Installed {
     pub images: PathBuf,
 }
 
-/// `go.mod` and `go.sum` of the Kubernetes that clusters run.
-pub(crate) fn kubernetes_pins() -> (&'static str, &'static str) {
-    KUBERNETES.pins()
-}
-
 /// Whether everything is in the cache, so that neither Go nor Rust is needed.
 pub(crate) fn is_complete(cache: &Path) -> bool {
     [KUBERNETES.key(), COREDNS.key()].iter().all(|key| cache.join(key).exists())
@@ -65,7 +63,7 @@ pub fn install_packages(needed: &[(&'static str, &'static str)], progress: &Prog
     packages::install(needed, progress)
 }
 
-/// kube-apiserver of the oldest supported Kubernetes; built the first time that somebody wants it.
+/// kube-apiserver of the oldest supported Kubernetes; built when it is first needed.
 pub(crate) fn oldest_api_server(cache: &Path, progress: &Progress) -> Result<PathBuf> {
     Ok(go::build(&OLDEST_KUBERNETES, cache, progress)?.join("kube-apiserver"))
 }

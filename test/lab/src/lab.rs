@@ -7,8 +7,8 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::install::{Installed, install};
 use crate::layout::{Layout, cache_root, make_dir, try_lock, write_private};
+use crate::machine::Machine;
 use crate::network;
-use crate::place::Place;
 use crate::process::Process;
 use crate::progress::{Progress, say};
 use crate::record::Record;
@@ -18,14 +18,14 @@ use crate::teardown::sweep;
 /// A host outside all clusters, on the same network.
 #[derive(Debug, Clone)]
 pub struct Bystander {
-    place: Place,
+    machine: Machine,
     addresses: Pair,
 }
 
 impl Bystander {
     /// Where it lives: run programs in there.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// Its addresses.
@@ -64,10 +64,10 @@ impl Lab {
         })
         .await??;
         if sweep(&layout)? {
-            progress.reached(&spec.name, "took away what was left of an earlier lab");
+            progress.reached(&spec.name, "removed what was left of an earlier lab");
         }
         let record = Record::claim(&layout, spec, &installed.programs)?;
-        // From here on, whatever fails, dropping takes away what was made.
+        // From here on, whatever fails, dropping removes what was made.
         let (clusters, bystanders) = (Vec::new(), Vec::new());
         let mut lab = Self { record, layout, clusters, bystanders, owned: true, _lock: Some(lock) };
         match lab.build(&installed, progress).await {
@@ -80,10 +80,10 @@ impl Lab {
     fn keep_logs(&self, error: Error) -> Error {
         let kept = self.layout.failed();
         let _ = std::fs::remove_dir_all(&kept);
-        for place in self.places() {
-            let target = kept.join(place.name());
+        for machine in self.machines() {
+            let target = kept.join(machine.name());
             if make_dir(&target).is_ok() {
-                let _ = std::fs::rename(place.dir().join("logs"), target.join("logs"));
+                let _ = std::fs::rename(machine.dir().join("logs"), target.join("logs"));
             }
         }
         match error {
@@ -95,8 +95,8 @@ impl Lab {
         }
     }
 
-    fn places(&self) -> impl Iterator<Item = &Place> {
-        self.clusters.iter().map(Cluster::place).chain(self.bystanders.iter().map(Bystander::place))
+    fn machines(&self) -> impl Iterator<Item = &Machine> {
+        self.clusters.iter().map(Cluster::machine).chain(self.bystanders.iter().map(Bystander::machine))
     }
 
     async fn build(&mut self, installed: &Installed, progress: &Progress) -> Result<()> {
@@ -104,15 +104,15 @@ impl Lab {
         let numbers: Vec<_> = (1..=spec.clusters).map(|number| ClusterAddresses { slot, number }).collect();
         for (name, addresses) in spec.cluster_names().zip(&numbers) {
             let cluster = Cluster::prepare(&self.layout, &spec, &name, *addresses, &installed.programs)?;
-            network::plug_in(cluster.place(), slot, addresses.number, &numbers)?;
+            network::plug_in(cluster.machine(), slot, addresses.number, &numbers)?;
             write_private(&cluster.dir().join("kubeconfig"), cluster.kubeconfig())?;
             self.clusters.push(cluster);
         }
         for (name, index) in spec.bystanders.iter().zip(0..) {
             let host = addresses::bystander_host(index);
-            let place = Place::open(&self.layout, name)?;
-            network::plug_in(&place, slot, host, &numbers)?;
-            self.bystanders.push(Bystander { place, addresses: addresses::on_bridge(slot, host) });
+            let machine = Machine::open(&self.layout, name)?;
+            network::plug_in(&machine, slot, host, &numbers)?;
+            self.bystanders.push(Bystander { machine, addresses: addresses::on_bridge(slot, host) });
         }
         let entries: Vec<_> = self.clusters.iter().map(Cluster::access).collect();
         write_private(&self.layout.kubeconfig(), config::kubeconfig(&entries))?;
@@ -151,7 +151,7 @@ impl Lab {
             .zip(0..)
             .map(|(name, index)| {
                 let addresses = addresses::on_bridge(slot, addresses::bystander_host(index));
-                Some(Bystander { place: Place::find(&layout, name)?, addresses })
+                Some(Bystander { machine: Machine::find(&layout, name)?, addresses })
             })
             .collect();
         let (Some(clusters), Some(bystanders)) = (clusters, bystanders) else { return Ok(None) };
@@ -191,7 +191,7 @@ impl Lab {
     /// # Panics
     /// When the lab has none of that name: the test that asks is wrong.
     pub fn bystander(&self, name: &str) -> &Bystander {
-        let found = self.bystanders.iter().find(|bystander| bystander.place.name() == name);
+        let found = self.bystanders.iter().find(|bystander| bystander.machine.name() == name);
         found.unwrap_or_else(|| panic!("the lab was started without a bystander `{name}`"))
     }
 

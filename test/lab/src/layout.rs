@@ -141,7 +141,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).doing(|| format!("read {}", path.display()))
 }
 
-/// Opens the file that a lock is taken on. It is never removed: somebody may hold it under its old name.
+/// Opens the file that a lock is taken on. It is never removed: another process may hold it.
 pub(crate) fn lock_file(path: &Path) -> Result<std::fs::File> {
     if let Some(parent) = path.parent() {
         make_dir(parent)?;
@@ -150,7 +150,7 @@ pub(crate) fn lock_file(path: &Path) -> Result<std::fs::File> {
     options.write(true).create(true).truncate(false).open(path).doing(|| format!("open {}", path.display()))
 }
 
-/// Takes the lock at `path`, as soon as nobody else has it.
+/// Takes the lock at `path`, as soon as no other process has it.
 pub(crate) fn lock(path: &Path) -> Result<std::fs::File> {
     let file = lock_file(path)?;
     file.lock().doing(|| format!("lock {}", path.display()))?;

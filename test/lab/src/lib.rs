@@ -3,7 +3,7 @@
 //! ```text
 //!             host ── bridge ─┬─ member1: etcd, kube-apiserver, …, kubelet, containerd, pods
 //!   tests, kubectl ───▲       ├─ member2: the same, in network, process and mount namespaces of its own
-//!                             └─ hub, client, …: bystanders, places without a cluster
+//!                             └─ hub, client, …: bystanders, machines without a cluster
 //! ```
 //!
 //! Start at [`Lab::start`]. A [`Cluster`] hands out a client, runs pods' commands and is broken by
@@ -21,6 +21,7 @@
 pub mod addresses;
 pub mod audit;
 mod boot;
+pub mod cli;
 mod cluster;
 pub mod clusterset;
 mod collect;
@@ -28,16 +29,15 @@ mod command;
 mod component;
 mod config;
 mod error;
-pub mod facts;
 pub mod fault;
 pub mod image;
 mod install;
 mod lab;
 mod layout;
+mod machine;
 pub mod naming;
 mod network;
 mod pki;
-mod place;
 pub mod pods;
 mod process;
 mod progress;
@@ -53,10 +53,10 @@ mod until;
 pub use cluster::{Cluster, client_of};
 pub use component::Component;
 pub use error::{Error, Result};
-pub use install::{Installed, Programs, install, install_packages};
+pub use install::{Installed, Programs, install, install_packages, kubernetes_sources};
 pub use lab::{Bystander, Lab, down};
 pub use layout::{Layout, MARK, cache_root, state_root};
-pub use place::Place;
+pub use machine::Machine;
 pub use process::Process;
 pub use progress::{Progress, say};
 pub use record::names;

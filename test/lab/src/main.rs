@@ -1,19 +1,11 @@
 //! `lab`: starts and ends real Kubernetes clusters on this host.
 
-mod cli;
+mod commands;
 
 use clap::Parser;
-use std::io::Write;
 use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = cli::Arguments::parse();
-    match cli::run(arguments).await {
-        Ok(code) => code,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    atoll_lab::cli::exit_code(commands::run(commands::Arguments::parse()).await)
 }

@@ -60,7 +60,7 @@ impl Cluster {
 
     /// Runs `dig` on the node and returns what it printed.
     pub async fn dig(&self, arguments: &str) -> Result<String> {
-        let mut dig = self.place().command("dig");
+        let mut dig = self.machine().command("dig");
         dig.args(arguments.split_whitespace());
         blocking(move || stdout_of(&mut dig)).await?
     }
@@ -95,8 +95,8 @@ impl Cluster {
     pub async fn dns_page(&self, path: &str) -> Result<String> {
         let request = format!("GET {path} HTTP/1.0\\r\\n\\r\\n");
         let script = format!("printf '{request}' | socat -t 2 - TCP:127.0.0.1:{METRICS_PORT}");
-        let place = self.place().clone();
-        blocking(move || place.shell(&script)).await?
+        let machine = self.machine().clone();
+        blocking(move || machine.shell(&script)).await?
     }
 }
 
@@ -129,7 +129,7 @@ impl Atoll {
             format!("--listen=[{}]:{PORT}", node.v6),
             format!("--metrics-address=127.0.0.1:{METRICS_PORT}"),
         ];
-        let process = cluster.place().spawn("atoll-dns", &argv)?;
+        let process = cluster.machine().spawn("atoll-dns", &argv)?;
         until(Deadline::after(PATIENCE, format!("atoll dns in {} is ready", cluster.name())), async || {
             if !process.alive() {
                 return Err(Error::refused(

@@ -1,9 +1,9 @@
-//! The cables: one bridge on the host, a leg of it in every place, routes between pod networks.
+//! The cables: one bridge on the host, a leg of it on every machine, routes between pod networks.
 
 use crate::addresses::{self, ClusterAddresses, Pair};
 use crate::command::{run, run_with_input};
 use crate::error::Result;
-use crate::place::Place;
+use crate::machine::Machine;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -63,18 +63,18 @@ pub(crate) fn remove(links: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Gives `place` its leg on the bridge with last byte `host`, and routes to the pods of `clusters`.
-pub(crate) fn plug_in(place: &Place, slot: u8, host: u8, clusters: &[ClusterAddresses]) -> Result<()> {
+/// Gives `machine` its leg on the bridge with last byte `host`, and routes to the pods of `clusters`.
+pub(crate) fn plug_in(machine: &Machine, slot: u8, host: u8, clusters: &[ClusterAddresses]) -> Result<()> {
     let (bridge, cable) = (addresses::bridge(slot), addresses::cable(slot, host));
     ip(&format!(
         "link add {cable} type veth peer name eth0 netns {pid}
 link set {cable} alias {lab} master {bridge} up
 ",
-        pid = place.first().pid(),
-        lab = place.lab().display()
+        pid = machine.first().pid(),
+        lab = machine.lab().display()
     ))?;
     let own = addresses::on_bridge(slot, host);
-    place.shell(&format!(
+    machine.shell(&format!(
         "echo 1 > /proc/sys/net/ipv4/ip_forward
 echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
 echo 0 > /proc/sys/net/ipv4/conf/all/rp_filter
@@ -86,10 +86,10 @@ ip -batch - <<EOF
     Ok(())
 }
 
-/// What `ip` has to be told inside a place.
+/// What `ip` has to be told on a machine.
 fn inside(own: Pair, host: u8, clusters: &[ClusterAddresses]) -> String {
     // The default route leads to the bridge, not to the host: a ClusterIP needs some route before
-    // kube-proxy's rules see the packet, and nothing may leave the machine.
+    // kube-proxy's rules see the packet, and nothing may leave the host.
     let mut batch = format!(
         "addr add {}/24 dev eth0
 addr add {}/64 dev eth0 nodad

@@ -4,10 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How often a long step reports when nobody watches a terminal.
+/// How often a long step reports when there is no terminal.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// Says `text` to whoever watches; that nobody does is no reason to fail.
+/// Prints `text` to stderr; a closed stderr is no reason to fail.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "lab: {text}");
 }

@@ -1,4 +1,4 @@
-//! What a lab leaves on disk about itself, so that another process can find it or take it away.
+//! What a lab leaves on disk about itself, so that another process can find it or remove it.
 
 use crate::addresses::MOST_LABS;
 use crate::error::{Doing, Error, Result};

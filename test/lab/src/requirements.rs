@@ -1,5 +1,6 @@
 //! Can real clusters run here? If not, why not, and what to do about it.
 
+use crate::error::{Error, Result};
 use std::path::Path;
 use std::process::Command;
 
@@ -42,7 +43,17 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// What is missing to look at labs or to take one away.
+/// Fails where real clusters can't run, before anything is tried.
+pub fn check() -> Result<()> {
+    missing().map_or(Ok(()), |missing| Err(Error::CannotRun(missing)))
+}
+
+/// Fails where labs can't be looked at or removed.
+pub fn check_to_manage() -> Result<()> {
+    missing_to_manage().map_or(Ok(()), |missing| Err(Error::CannotManage(missing)))
+}
+
+/// What is missing to look at labs or to remove one.
 pub fn missing_to_manage() -> Option<Missing> {
     if !cfg!(target_os = "linux") {
         return Some(Missing::Linux { system: std::env::consts::OS });

@@ -1,4 +1,4 @@
-//! What somebody asks for when starting a lab.
+//! What a lab is to have when it is started.
 
 use crate::addresses::{MOST_BYSTANDERS, MOST_CLUSTERS};
 use crate::error::{Error, Result};

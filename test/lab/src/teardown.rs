@@ -1,4 +1,4 @@
-//! Takes a lab away, whole or half-made, also one whose driver was killed.
+//! Removes a lab, whole or half-made, also one whose driver was killed.
 //!
 //! Nothing is found by a program's name: processes carry the lab's mark in their environment, links carry
 //! its folder as their alias, and control groups lie in the lab's own folder.
@@ -17,9 +17,9 @@ pub(crate) fn sweep(layout: &Layout) -> Result<bool> {
     let dir = layout.dir();
     refuse_what_is_no_lab(layout)?;
     let mut found = dir.exists();
-    // Everything marked at once, inside and outside the places: a place goes only when the programs that put
+    // Everything marked at once, inside and outside the machines: a machine goes only when the programs that put
     // others into it have collected those, and one of them may be stopped.
-    // Ending a place's first process ends what the mark does not reach: containers have an environment of
+    // Ending a machine's first process ends what the mark does not reach: containers have an environment of
     // their own. The mark finds first processes too, so ending all that is marked is enough.
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -47,7 +47,7 @@ pub(crate) fn sweep(layout: &Layout) -> Result<bool> {
         for mount in mounts_below(dir).iter().rev() {
             crate::command::run(std::process::Command::new("umount").arg("-l").arg(mount))?;
         }
-        // There should be no mounts at all outside the places. To delete through one would be unforgivable.
+        // There should be no mounts at all outside the machines. To delete through one would be unforgivable.
         if let Some(mount) = mounts_below(dir).first() {
             return Err(Error::refused(
                 format!("{} is still mounted", mount.display()),

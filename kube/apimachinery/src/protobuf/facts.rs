@@ -1,4 +1,4 @@
-//! The facts file, read once: kinds, messages, fields. `lab facts protobuf` writes it.
+//! The facts file, read once: kinds, messages, fields. `facts protobuf` writes it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

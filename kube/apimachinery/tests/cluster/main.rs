@@ -5,7 +5,7 @@
 //! failure.
 
 mod record;
-#[path = "../scenario/mod.rs"]
+#[path = "../shared/scenario.rs"]
 mod scenario;
 
 use atoll_lab::suite::{Suite, evidence_root, name};
@@ -20,6 +20,5 @@ fn main() -> ExitCode {
             record::compare(lab.member(1), &file, &scenarios).await
         });
     }
-    suite.test("facts_about_built_in_kinds_are_current", async |lab| record::facts(lab).await);
     suite.run()
 }

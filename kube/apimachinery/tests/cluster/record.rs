@@ -5,7 +5,7 @@ use crate::scenario::{
     time_of,
 };
 use anyhow::{Context, bail, ensure};
-use atoll_lab::{Cluster, Deadline, Lab, until};
+use atoll_lab::{Cluster, Deadline, until};
 use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -57,19 +57,6 @@ fn written(played: &Recorded) -> anyhow::Result<String> {
         scenarios.push(format!("{}: [\n{}\n]", json!(name), outcomes.join(",\n")));
     }
     Ok(format!("{{\n{}\n}}\n", scenarios.join(",\n")))
-}
-
-/// The facts in the crate are those of this server.
-pub(crate) async fn facts(lab: &Lab) -> anyhow::Result<()> {
-    let client = lab.member(1).client().await?;
-    let current = atoll_lab::facts::openapi::collect(&client, &lab.layout().dir().join("facts")).await?;
-    let kept = include_str!("../../facts/openapi.tsv");
-    let differing = current.lines().zip(kept.lines()).find(|(current, kept)| current != kept);
-    ensure!(
-        current == kept,
-        "facts/openapi.tsv is not current: {differing:?}\n  hint: lab facts openapi kube/apimachinery/facts/openapi.tsv"
-    );
-    Ok(())
 }
 
 /// A namespace, and the custom resources as they are defined now.

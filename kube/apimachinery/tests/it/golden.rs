@@ -1,6 +1,6 @@
 //! What a real API server answered, and what we say: the same.
 //!
-//! The answers are recorded (`lab facts answers`), never written by hand.
+//! The answers are recorded (`facts answers`), never written by hand.
 
 mod definitions;
 mod kinds;

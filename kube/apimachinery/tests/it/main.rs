@@ -12,7 +12,7 @@ mod golden;
 mod hostile;
 mod ownership;
 mod replay;
-#[path = "../scenario/mod.rs"]
+#[path = "../shared/scenario.rs"]
 mod scenario;
 mod schemas;
 mod selectors;

@@ -57,7 +57,7 @@ impl Cluster {
     }
 }
 
-/// The program that put the component into its place stops when the component does, so wake both.
+/// The program that put the component into its namespaces stops when the component does, so wake both.
 fn thaw(process: Process) -> Result<()> {
     let parent = process.parent();
     process.signal(Signal::CONT)?;

@@ -135,14 +135,14 @@ impl Cluster {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let table = format!("atoll_cut_{}_{number}", std::process::id());
         let rules = cut.rules(&table, &self.addresses());
-        run_with_input(self.place().command("nft").args(["-f", "-"]), &rules)?;
-        let place = self.place().clone();
+        run_with_input(self.machine().command("nft").args(["-f", "-"]), &rules)?;
+        let machine = self.machine().clone();
         Ok(Fault::new(format!("{cut:?} at {}", self.name()), move || {
-            // With the place, its packet filter is gone too.
-            if !place.first().alive() {
+            // With the machine, its packet filter is gone too.
+            if !machine.first().alive() {
                 return Ok(());
             }
-            run(place.command("nft").args(["delete", "table", "inet", &table])).map(drop)
+            run(machine.command("nft").args(["delete", "table", "inet", &table])).map(drop)
         }))
     }
 }

@@ -80,7 +80,7 @@ async fn a_frozen_scheduler(lab: &Lab) -> Outcome {
     // The controllers work on: they have made a token's ConfigMap for a new namespace, say.
     cluster.namespace("made-meanwhile").await?;
     let node = pods.get("waits").await?.spec.and_then(|spec| spec.node_name);
-    ensure!(node.is_none(), "nobody chose a node: {node:?}");
+    ensure!(node.is_none(), "no scheduler chose a node: {node:?}");
     frozen.heal()?;
     cluster.pods_ready("default", "app=waits", 1).await?;
     Ok(())

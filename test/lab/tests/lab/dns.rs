@@ -377,7 +377,7 @@ async fn setup(lab: &Lab, set: &Set) -> Outcome {
     run(&["--apply"]).await?;
     ensure!(two.offered_corefile().await? == with);
 
-    // Somebody else's block for the zone is neither overwritten nor doubled.
+    // A block that another wrote for the zone is neither overwritten nor doubled.
     two.apply(&[map(&format!("{plain}clusterset.local {{\n    forward . 10.0.0.1\n}}\n"))]).await?;
     let refused = set.atoll.must_on(two, &["dns", "setup", "--apply"]).await;
     ensure!(refused.is_err_and(|error| error.to_string().contains("that is not ours")));

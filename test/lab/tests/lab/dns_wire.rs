@@ -129,7 +129,7 @@ async fn dnsperf(lab: &Lab, _: &Set) -> Outcome {
         &questions,
         "web.perf.svc.clusterset.local A\nweb.perf.svc.clusterset.local AAAA\nweb.perf.svc.clusterset.local SRV\n",
     )?;
-    let mut command = two.place().command("dnsperf");
+    let mut command = two.machine().command("dnsperf");
     command.args(["-s", &two.addresses().node().v4.to_string(), "-p", &PORT.to_string()]);
     // A thousand rounds, not as fast as possible: a busy machine must not make it lose packets.
     command.arg("-d").arg(&questions).args(["-n", "1000", "-Q", "2000", "-c", "4"]);

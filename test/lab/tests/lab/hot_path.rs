@@ -133,7 +133,7 @@ async fn same_zone(lab: &Lab) -> Outcome {
     for cluster in [lab.member(1), lab.member(3)] {
         cluster.apply(&[deployment(cluster, "zones", "web", 0)]).await?;
     }
-    come_true("zone b answers when a has nobody", &["member2"]).await?;
+    come_true("zone b answers when a has no endpoints", &["member2"]).await?;
     for cluster in lab.clusters() {
         unexport(cluster, "zones", "web").await?;
     }

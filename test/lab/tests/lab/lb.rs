@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use atoll_lab::fault::cut::{Cut, Traffic};
 use atoll_lab::image::SERVE;
 use atoll_lab::suite::name;
-use atoll_lab::{Cluster, Deadline, Lab, Place, Process, Progress, Spec, until};
+use atoll_lab::{Cluster, Deadline, Lab, Machine, Process, Progress, Spec, until};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -32,12 +32,12 @@ pub(crate) fn tests(suite: &mut Suite) {
     suite.test_alone(TEST, balanced);
 }
 
-/// Runs `work` in a thread in the network of `place`.
+/// Runs `work` in a thread in the network of `machine`.
 fn inside<T: Send + 'static>(
-    place: &Place,
+    machine: &Machine,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<JoinHandle<T>> {
-    let network = File::open(format!("/proc/{}/ns/net", place.first().pid()))?;
+    let network = File::open(format!("/proc/{}/ns/net", machine.first().pid()))?;
     let (sent, entered) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let done = move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network));
@@ -89,7 +89,7 @@ struct Requests {
 }
 
 impl Requests {
-    fn start(client: &Place, vip: SocketAddr) -> anyhow::Result<Self> {
+    fn start(client: &Machine, vip: SocketAddr) -> anyhow::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let made = Arc::new(AtomicUsize::new(0));
         let (stopped, count) = (Arc::clone(&stop), Arc::clone(&made));
@@ -166,12 +166,12 @@ struct Story {
 }
 
 impl Story {
-    fn client(&self) -> &Place {
-        self.world.lab.bystander("client").place()
+    fn client(&self) -> &Machine {
+        self.world.lab.bystander("client").machine()
     }
 
-    fn balancer(&self) -> &Place {
-        self.world.lab.bystander("balancer").place()
+    fn balancer(&self) -> &Machine {
+        self.world.lab.bystander("balancer").machine()
     }
 
     fn start_balancer(&self, log: &str, path: &str) -> anyhow::Result<Process> {
@@ -328,7 +328,7 @@ async fn tell(story: &Story) -> Outcome {
     story.answered("the client is answered", vip, |said| said.starts_with("member")).await?;
     story.in_proportion("user space").await?;
 
-    // Scaled, then drained: nobody notices.
+    // Scaled, then drained: no client notices.
     let requests = Requests::start(story.client(), vip)?;
     let begun = Instant::now();
     kubectl(one, &["-n", "shop", "scale", "deployment", "web", "--replicas=2"]).await?;
@@ -392,7 +392,7 @@ async fn tell(story: &Story) -> Outcome {
     requests.failed("a cluster was cut off, by the kernel", begun)?;
     cut.heal()?;
 
-    // Deleted: the addresses are free, and nobody answers there.
+    // Deleted: the addresses are free, and nothing answers there.
     ensure!(story.holds_addresses()? == 2, "the balancer has both addresses");
     story.world.kubectl(&["-n", "shop", "delete", "mcs", "web"], "").await?;
     until(Deadline::after(SOON, "the balancer gives its addresses up"), async || {
@@ -403,7 +403,7 @@ async fn tell(story: &Story) -> Outcome {
     })
     .await?;
     let refused = inside(story.client(), move || ask_stream(vip))?.join();
-    ensure!(refused.is_ok_and(|answer| answer.is_err()), "somebody still answers");
+    ensure!(refused.is_ok_and(|answer| answer.is_err()), "something still answers");
     has(two, &["-n", "shop", "service", "web"], "the Service stays", |_| true).await?;
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(crate) fn tests(suite: &mut Suite) {
     suite.test_alone("bad_input_is_refused_with_what_to_do", bad_input_is_refused);
 }
 
-/// Takes its lab away whatever becomes of the test.
+/// Removes its lab whatever becomes of the test.
 struct Cleanup(String);
 
 impl Drop for Cleanup {
@@ -135,7 +135,7 @@ async fn down_leaves_nothing() -> Outcome {
     let lab = Lab::find(own)?.context("it is up")?;
     let (layout, slot) = (lab.layout().clone(), lab.slot());
     lab.member(1).tools("default", "tools").await?;
-    // A crash of the container runtime leaves its containers to nobody.
+    // A crash of the container runtime leaves its containers running.
     lab.member(1).process(atoll_lab::Component::Containerd).context("containerd runs")?.kill()?;
 
     let pids = processes_of(&layout);
@@ -146,7 +146,7 @@ async fn down_leaves_nothing() -> Outcome {
         "components and a pod: {} {namespaces:?}",
         processes.len()
     );
-    ensure!(!links(&layout).is_empty() && !cgroups(&layout).is_empty(), "there is something to take away");
+    ensure!(!links(&layout).is_empty() && !cgroups(&layout).is_empty(), "there is something to remove");
 
     run(&["down", "--name", own])?;
     let left: Vec<_> = processes.iter().filter(|process| process.alive()).collect();
@@ -179,7 +179,7 @@ async fn two_labs_side_by_side() -> Outcome {
     Ok(())
 }
 
-/// A link of somebody else's, removed at the end.
+/// A link that the lab did not make, removed at the end.
 struct ForeignLink(String);
 
 impl Drop for ForeignLink {

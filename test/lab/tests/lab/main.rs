@@ -3,9 +3,6 @@
 //! One process owns the clusters, starts them when the first test needs them and takes them down at the end.
 //! Where real clusters can't run it says SKIPPED and why; with `CI=true` that is a failure.
 
-mod answers;
-mod bench_lb;
-mod benchmarks;
 mod components;
 mod cuts;
 mod dns;
@@ -45,8 +42,5 @@ fn main() -> std::process::ExitCode {
     lb::tests(&mut suite);
     versions::tests(&mut suite);
     lifecycle::tests(&mut suite);
-    benchmarks::tests(&mut suite);
-    answers::tests(&mut suite);
-    bench_lb::tests(&mut suite);
     suite.run()
 }

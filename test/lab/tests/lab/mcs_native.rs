@@ -114,7 +114,7 @@ impl Native {
         Ok(())
     }
 
-    /// Kills the hub and starts it again; nobody loses anything by that.
+    /// Kills the hub and starts it again; nothing is lost by that.
     async fn restart_hub(&self) -> Outcome {
         self.restart_hub_among(3).await
     }
@@ -221,7 +221,7 @@ async fn serve_until(cluster: &Cluster, namespace: &str, replicas: u32, seconds:
     Ok(())
 }
 
-/// A slice that somebody wrote by hand.
+/// A slice that was written by hand.
 fn slice(namespace: &str, service: &str, name: &str, addresses: &[&str]) -> Value {
     let endpoints: Vec<_> = addresses
         .iter()

@@ -17,7 +17,7 @@ pub(crate) fn tests(suite: &mut Suite) {
     suite.set_test("the_examples_do_the_same_in_the_sandbox", same);
 }
 
-/// `atoll up` in a directory of its own; taken away when dropped.
+/// `atoll up` in a directory of its own; removed when dropped.
 struct Sandbox {
     binary: PathBuf,
     dir: tempfile::TempDir,

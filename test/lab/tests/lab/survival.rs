@@ -1,4 +1,4 @@
-//! Nothing is lost: hubs die, freeze and restart, members go and come back, and by the recorder nobody deletes
+//! Nothing is lost: hubs die, freeze and restart, members go and come back, and by the recorder no request deletes
 //! a slice of a healthy or unreachable source.
 
 use crate::harness::{Outcome, Set, Suite};

@@ -105,7 +105,7 @@ async fn pods_reach_other_clusters(lab: &Lab) -> Outcome {
 }
 
 async fn a_bystander_reaches_pods_and_apis(lab: &Lab) -> Outcome {
-    let client = lab.bystander("client").place();
+    let client = lab.bystander("client").machine();
     for cluster in lab.clusters() {
         for address in serve(cluster, "outside").await? {
             let target = format!("TCP:{}:8080,connect-timeout=3", bracketed(&address));
@@ -128,7 +128,7 @@ async fn a_bystander_reaches_pods_and_apis(lab: &Lab) -> Outcome {
 
 /// Whether the bystander `client` gets an answer from the API of `cluster`, within two seconds.
 pub(crate) fn reaches_api(lab: &Lab, cluster: &Cluster) -> anyhow::Result<bool> {
-    let client = lab.bystander("client").place();
+    let client = lab.bystander("client").machine();
     let target = format!("TCP:{}:6443,connect-timeout=2", cluster.addresses().node().v4);
     // A TLS server answers plain text with an alert or a plain 400: any byte will do.
     let script = format!("printf 'GET / HTTP/1.0\\r\\n\\r\\n' | socat -t 2 - {target} | head -c 1 | wc -c");

@@ -183,7 +183,7 @@ async fn through_the_hub(native: &Native) -> Outcome {
     let again = has(two, &["-n", THROUGH, "service", "derived-web"], "it is there", |_| true).await?;
     ensure!(again["metadata"]["uid"] == derived["metadata"]["uid"], "it was made anew");
 
-    // Without the template nobody imports; why one does not come is told.
+    // Without the template no cluster imports; why one does not come is told.
     native.world.kubectl(&["-n", THROUGH, "delete", "serviceimport", "web"], "").await?;
     lacks(two, &["-n", THROUGH, "service", "derived-web"]).await?;
     native.world.kubectl(&["-n", THROUGH, "delete", "serviceexport", "web"], "").await?;

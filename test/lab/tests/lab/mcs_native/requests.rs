@@ -17,7 +17,7 @@ pub(super) struct Requests<'a> {
 pub(super) struct Said {
     /// How often each cluster answered.
     pub(super) by: BTreeMap<String, usize>,
-    /// How often nobody did.
+    /// How often none did.
     pub(super) failed: Vec<String>,
 }
 
