@@ -35,7 +35,7 @@ pub struct Environment {
     pub progress: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// The hub, for somebody who can restart it.
+/// The hub, where the caller can restart it.
 pub trait Hub: Send + Sync {
     /// Its process on this host; `None` while it does not run.
     fn pid(&self) -> Option<u32>;

@@ -19,7 +19,7 @@ pub enum Error {
         /// What the client said.
         source: Box<kube::Error>,
     },
-    /// A namespace that the benchmark would fill is somebody else's.
+    /// A namespace that the benchmark would fill was made by another program.
     #[error(
         "namespace `{namespace}` of {cluster} was not made by the benchmark\n  hint: delete or rename it; the \
          benchmark fills and empties namespaces of this name"

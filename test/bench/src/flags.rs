@@ -87,8 +87,8 @@ mod tests {
             ..Options::default()
         };
         assert_eq!(some.unwrap(), want);
-        let crossing = Options { path: Path::Mcs, ..Options::default() };
-        assert_eq!(options("bench --path mcs").unwrap(), crossing);
+        let by_mcs = Options { path: Path::Mcs, ..Options::default() };
+        assert_eq!(options("bench --path mcs").unwrap(), by_mcs);
         for wrong in ["bench --path sea", "bench --only everything", "bench --endpoint-network here"] {
             assert!(options(wrong).is_err(), "{wrong}");
         }

@@ -10,11 +10,11 @@
 //! nothing yet. No merging, no conflicts, no queue, no drift, no checks. Like the product it watches all slices of A
 //! (it can't know beforehand which will be exported), has threads of its own, serves A's own import last, and reads
 //! no more of an answer than it needs. A floor that the product beats is no floor: if a ratio is well below 1, look here.
-//! [`crossing`] is the floor where the intent is a `MultiClusterService`, [`copies`] that of policies.
+//! [`mcs`] is the floor where the intent is a `MultiClusterService`, [`copies`] that of policies.
 
 mod copies;
-mod crossing;
 mod in_hub;
+mod mcs;
 
 use std::collections::HashMap;
 use std::fmt::Debug;

@@ -20,7 +20,7 @@ impl Who {
     /// Everybody, in the order of the report.
     pub const ALL: [Self; 3] = [Self::Ours, Self::Floor, Self::Copier];
 
-    /// The namespace that its services live in. Nobody writes into another's.
+    /// The namespace that its services live in. None of the three writes into the namespace of another.
     pub fn namespace(self) -> &'static str {
         match self {
             Self::Ours => "atoll-bench-ours",

@@ -39,7 +39,7 @@ pub use options::Flags;
 /// Who takes part.
 pub(crate) const SUBJECTS: [Who; 2] = [Who::Ours, Who::Floor];
 
-/// Measures policies: `source` of the environment is the hub's API, `importers` are the members. What it made is taken away in the end,
+/// Measures policies: `source` of the environment is the hub's API, `importers` are the members. What it made is deleted in the end,
 /// also when something fails.
 pub async fn policies(options: Options, environment: Environment) -> Result<Report, Error> {
     if environment.importers.is_empty() {

@@ -21,7 +21,7 @@ use crate::stand_in;
 use crate::sweep;
 use crate::usage::Usage;
 
-/// Measures how fast changes propagate. What it made is taken away in the end, also when something fails.
+/// Measures how fast changes propagate. What it made is deleted in the end, also when something fails.
 pub async fn propagation(options: Options, environment: Environment) -> Result<Report, Error> {
     let mut clusters = environment.importers.clone();
     if clusters.is_empty() {
@@ -107,7 +107,7 @@ async fn measured(
     let floor = match (plays(Who::Floor), environment.hub_api.as_ref().filter(|_| hub.is_some())) {
         (false, _) => None,
         (true, None) => Some(Floor::start(source_of, importers).await?),
-        (true, Some(hub)) => Some(Floor::of_crossings(hub, source_of, importers).await?),
+        (true, Some(hub)) => Some(Floor::of_mcs(hub, source_of, importers).await?),
     };
     let mut users = users(&connect(clusters).await?, false).await?;
     if let Some(hub) = &hub {

@@ -62,7 +62,7 @@ pub fn count(cluster: &str, bench: &Own, changes: usize, requests: &[Request]) -
         *into.entry(spelled(request)).or_default() += 1;
     }
     let all: u64 = counted.about_services.values().sum();
-    #[allow(clippy::cast_precision_loss, reason = "nobody makes 2^52 requests")]
+    #[allow(clippy::cast_precision_loss, reason = "no run makes 2^52 requests")]
     let per_change = all as f64 / changes.max(1) as f64;
     counted.per_change = per_change;
     counted

@@ -62,7 +62,7 @@ pub enum Step {
 /// The services that single changes go round in.
 pub const ROUND: usize = 8;
 
-/// The run's parts: small before large, so that what is there grows and little has to be taken away.
+/// The run's parts: small before large, so that what is there grows and little has to be deleted.
 pub fn steps(options: &Options) -> Vec<Step> {
     let wanted = |scenario| options.scenarios.contains(&scenario);
     let mut steps = Vec::new();

@@ -1,6 +1,6 @@
-//! The clusters while they are measured on: whose services are there, and how they are made, changed and taken away.
+//! The clusters while they are measured on: whose services are there, and how they are made, changed and deleted.
 
-mod crossing;
+mod mcs;
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -18,13 +18,13 @@ use crate::floor::{Copier, Floor};
 use crate::objects::{self, service_name, slice_name};
 use crate::options::{Network, Path, Who};
 use crate::sweep::delete;
-pub(crate) use crossing::HubSide;
+pub(crate) use mcs::HubSide;
 
 /// The benchmark's own requests in flight.
 pub(crate) const IN_FLIGHT: usize = 16;
 /// How long anything may take. Far more than it needs: the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
-/// After something large: time for what nobody waits for, such as statuses.
+/// After something large: time for writes that no scenario waits for, such as statuses.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 
 /// A cluster that is written to.
@@ -131,7 +131,7 @@ impl Stage {
         made.doing(|| format!("export the services of {who:?}"))
     }
 
-    /// Waits until what nobody was timed on is there, too.
+    /// Waits until also those are there that were not timed.
     pub(crate) async fn settle(&self, who: Who) -> Result<(), Error> {
         rest(who, async || match who {
             Who::Ours => match &self.hub {

@@ -22,23 +22,23 @@ pub(crate) enum StandIn {
     /// Of a `ResourceBinding`.
     Binding,
     /// Of a `MultiClusterService`.
-    Crossing,
+    Mcs,
 }
 
 impl StandIn {
-    const ALL: [Self; 2] = [Self::Binding, Self::Crossing];
+    const ALL: [Self; 2] = [Self::Binding, Self::Mcs];
 
     fn kind(self) -> &'static str {
         match self {
             Self::Binding => work::RESOURCE_BINDING,
-            Self::Crossing => networking::MULTI_CLUSTER_SERVICE,
+            Self::Mcs => networking::MULTI_CLUSTER_SERVICE,
         }
     }
 
     fn version(self) -> &'static str {
         match self {
             Self::Binding => work::V1ALPHA2,
-            Self::Crossing => networking::V1ALPHA1,
+            Self::Mcs => networking::V1ALPHA1,
         }
     }
 
@@ -46,7 +46,7 @@ impl StandIn {
     pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::Binding => work::RESOURCE_BINDINGS,
-            Self::Crossing => networking::MULTI_CLUSTER_SERVICES,
+            Self::Mcs => networking::MULTI_CLUSTER_SERVICES,
         }
     }
 
@@ -117,7 +117,7 @@ async fn served(hub: &Client) -> bool {
     true
 }
 
-/// Takes them away.
+/// Deletes them.
 pub(crate) async fn remove(hub: &Client) -> Result<(), Error> {
     let api: Api<CustomResourceDefinition> = Api::all(hub.clone());
     for stand_in in StandIn::ALL {

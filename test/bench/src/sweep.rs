@@ -41,7 +41,7 @@ pub(crate) async fn namespaces(member: &Member, subjects: &[Who]) -> Result<(), 
     Ok(())
 }
 
-/// Takes away what an earlier run, or this one, left in `member`. The product takes away its own when exports go.
+/// Deletes what an earlier run, or this one, left in `member`. The product deletes its own when exports go.
 pub(crate) async fn sweep(member: &Member, subjects: &[Who]) -> Result<(), Error> {
     let client = &member.client;
     for who in subjects {
@@ -76,7 +76,7 @@ pub(crate) async fn are_members<'a>(
     })
 }
 
-/// Takes away the intents and templates that an earlier run, or this one, left in the hub. The product follows.
+/// Deletes the intents and templates that an earlier run, or this one, left in the hub. The product follows.
 pub(crate) async fn sweep_hub(hub: &Member, subjects: &[Who]) -> Result<(), Error> {
     let client = &hub.client;
     for who in subjects {
@@ -91,7 +91,7 @@ pub(crate) async fn sweep_hub(hub: &Member, subjects: &[Who]) -> Result<(), Erro
     Ok(())
 }
 
-/// Takes the namespaces away where somebody finishes that: in a cluster without controllers they would be going for ever.
+/// Deletes the namespaces where a controller finishes that: elsewhere they would stay in Terminating for ever.
 pub(crate) async fn drop_namespaces(member: &Member, subjects: &[Who]) -> Result<(), Error> {
     let api: Api<Namespace> = Api::all(member.client.clone());
     for who in subjects {

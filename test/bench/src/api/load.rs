@@ -46,17 +46,17 @@ impl Load {
         Ok(load)
     }
 
-    /// Takes away the namespace, and all that is in it.
+    /// Deletes the namespace, and all that is in it.
     pub(super) async fn clear(&self) -> Result<(), Error> {
         self.empty().await?;
         let gone = self.first("DELETE", &format!("/api/v1/namespaces/{NAMESPACE}"), Vec::new()).await;
-        gone.doing(|| format!("take the namespace away in {}", self.server))
+        gone.doing(|| format!("delete the namespace in {}", self.server))
     }
 
     async fn empty(&self) -> Result<(), Error> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?labelSelector=app%3Dbench");
         let gone = self.first("DELETE", &path, Vec::new()).await;
-        gone.doing(|| format!("take objects away in {}", self.server))
+        gone.doing(|| format!("delete objects in {}", self.server))
     }
 
     /// A request of the first client.

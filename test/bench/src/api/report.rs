@@ -36,7 +36,7 @@ pub struct Row {
     pub updates: Rate,
     /// Milliseconds from a change to each watcher's line, in short.
     pub watch: Option<Summary>,
-    /// How often the server ended a watch that somebody still wanted.
+    /// How often the server ended a watch before the benchmark was done with it.
     pub watches_ended: usize,
     /// Every sample of that.
     #[serde(skip)]

@@ -17,7 +17,7 @@ pub struct Running {
 }
 
 /// Measures APIs that run already, side by side: writes and watches, and memory where processes are known. It works in a
-/// namespace of its own, which it takes away.
+/// namespace of its own, which it deletes.
 ///
 /// # Errors
 /// An API can't be reached, or refuses a request.

@@ -139,7 +139,7 @@ pub(crate) fn copied_service(name: &str) -> Service {
     service(meta(Who::Floor, name, &labels))
 }
 
-fn crossing_spec(provider: &str, consumers: &[String]) -> Value {
+fn mcs_spec(provider: &str, consumers: &[String]) -> Value {
     let consumers: Vec<_> = consumers.iter().map(|name| json!({"name": name})).collect();
     json!({
         "types": [networking::CROSS_CLUSTER],
@@ -149,23 +149,23 @@ fn crossing_spec(provider: &str, consumers: &[String]) -> Value {
 }
 
 /// The `MultiClusterService` that makes the product move.
-pub(crate) fn crossing(name: &str, provider: &str, consumers: &[String]) -> MultiClusterService {
+pub(crate) fn mcs(name: &str, provider: &str, consumers: &[String]) -> MultiClusterService {
     let metadata = meta(Who::Ours, name, &[(SERVICE, name)]);
-    MultiClusterService { metadata, spec: made(crossing_spec(provider, consumers)), status: None }
+    MultiClusterService { metadata, spec: made(mcs_spec(provider, consumers)), status: None }
 }
 
 /// What makes the floor move in its place.
-pub(crate) fn stand_in_crossing(name: &str, provider: &str, consumers: &[String]) -> DynamicObject {
-    let (api_version, kind) = StandIn::Crossing.type_meta();
+pub(crate) fn stand_in_mcs(name: &str, provider: &str, consumers: &[String]) -> DynamicObject {
+    let (api_version, kind) = StandIn::Mcs.type_meta();
     made(json!({
         "apiVersion": api_version, "kind": kind,
         "metadata": meta(Who::Floor, name, &[(SERVICE, name), (ROLE, SOURCE)]),
-        "spec": crossing_spec(provider, consumers),
+        "spec": mcs_spec(provider, consumers),
     }))
 }
 
 /// A status with as much to say as that of a `MultiClusterService`.
-pub(crate) fn crossing_status(provider: &str, consumers: &[String]) -> Value {
+pub(crate) fn mcs_status(provider: &str, consumers: &[String]) -> Value {
     let condition = |of: &str, message: &str| {
         json!({
             "type": of, "status": "True", "reason": of, "message": message, "observedGeneration": 1,
@@ -185,15 +185,15 @@ pub(crate) fn crossing_status(provider: &str, consumers: &[String]) -> Value {
 }
 
 /// Whether a `MultiClusterService` says that all of it is done.
-pub(crate) fn is_dispatched(crossing: &MultiClusterService) -> bool {
-    let conditions = crossing.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+pub(crate) fn is_dispatched(mcs: &MultiClusterService) -> bool {
+    let conditions = mcs.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     conditions.len() == 2 && conditions.iter().all(|condition| condition.status == "True")
 }
 
 /// An event, as long as ours.
 pub(crate) fn stand_in_event(of: &str, reason: &str, message: &str) -> Value {
     let namespace = Who::Floor.namespace();
-    let (api_version, kind) = StandIn::Crossing.type_meta();
+    let (api_version, kind) = StandIn::Mcs.type_meta();
     json!({
         "apiVersion": "v1", "kind": "Event",
         "metadata": {"generateName": format!("{of}."), "namespace": namespace, "labels": {SERVICE: of}},
@@ -238,9 +238,9 @@ mod tests {
         };
         assert!(is_applied(&binding(binding_status(&["a".to_owned()]))));
         assert!(!is_applied(&binding(json!({}))));
-        let mut mcs = crossing("s", "a", &["b".to_owned()]);
+        let mut mcs = mcs("s", "a", &["b".to_owned()]);
         assert!(!is_dispatched(&mcs));
-        mcs.status = Some(made(crossing_status("a", &["b".to_owned()])));
+        mcs.status = Some(made(mcs_status("a", &["b".to_owned()])));
         assert!(is_dispatched(&mcs));
     }
 }

@@ -94,7 +94,7 @@ impl Display for Report {
 }
 
 impl Row {
-    #[allow(clippy::cast_precision_loss, reason = "nobody makes 2^52 requests")]
+    #[allow(clippy::cast_precision_loss, reason = "no run makes 2^52 requests")]
     fn per_change(&self, count: u64) -> f64 {
         count as f64 / self.changes.max(1) as f64
     }

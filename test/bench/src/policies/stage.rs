@@ -32,7 +32,7 @@ pub(super) async fn eyes(members: &[Member]) -> Result<CopyEyes, Error> {
     eyes.open().await
 }
 
-/// Takes away what an earlier run, or this one, left. The product follows where templates go.
+/// Deletes what an earlier run, or this one, left. The product follows where templates go.
 pub(super) async fn sweep(hub: &Member, members: &[Member]) -> Result<(), Error> {
     delete_policy(&hub.client).await?;
     for who in SUBJECTS {
@@ -162,7 +162,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until what nobody was timed on is there, too.
+    /// Waits until also those are there that were not timed.
     async fn settle(&self, who: Who) -> Result<(), Error> {
         let count = self.revisions.get(&who).map_or(0, Vec::len);
         rest(who, async || match who {

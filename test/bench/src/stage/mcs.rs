@@ -30,14 +30,14 @@ impl HubSide {
             Who::Ours => {
                 let api: &Api<MultiClusterService> = &Api::namespaced(self.client.clone(), who.namespace());
                 in_flight(names, |name| async {
-                    api.create(post, &objects::crossing(name, provider, consumers)).await.map(drop)
+                    api.create(post, &objects::mcs(name, provider, consumers)).await.map(drop)
                 })
                 .await
             }
             Who::Floor | Who::Copier => {
-                let api = &self.stand_ins(StandIn::Crossing);
+                let api = &self.stand_ins(StandIn::Mcs);
                 in_flight(names, |name| async {
-                    api.create(post, &objects::stand_in_crossing(name, provider, consumers)).await.map(drop)
+                    api.create(post, &objects::stand_in_mcs(name, provider, consumers)).await.map(drop)
                 })
                 .await
             }
@@ -53,16 +53,16 @@ impl HubSide {
     pub(super) async fn lacks(&self, members: &[Member], count: usize) -> Result<Option<String>, Error> {
         let (namespace, all) = (Who::Ours.namespace(), ListParams::default());
         let doing = || "list what the hub holds".to_owned();
-        let crossings: Api<MultiClusterService> = Api::namespaced(self.client.clone(), namespace);
-        let crossings = crossings.list(&all).await.doing(doing)?.items;
-        let done = crossings.iter().filter(|one| objects::is_dispatched(one)).count();
+        let intents: Api<MultiClusterService> = Api::namespaced(self.client.clone(), namespace);
+        let intents = intents.list(&all).await.doing(doing)?.items;
+        let done = intents.iter().filter(|one| objects::is_dispatched(one)).count();
         let bindings: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &bindings());
         let bindings = bindings.list(&all).await.doing(doing)?.items;
         let applied = bindings.iter().filter(|binding| objects::is_applied(binding)).count();
-        if [crossings.len(), done, bindings.len(), applied] != [count; 4] {
+        if [intents.len(), done, bindings.len(), applied] != [count; 4] {
             return Ok(Some(format!(
                 "the hub has {done} of {} MultiClusterServices and {applied} of {} bindings done, of {count}",
-                crossings.len(),
+                intents.len(),
                 bindings.len()
             )));
         }
@@ -83,20 +83,20 @@ impl HubSide {
         Ok(None)
     }
 
-    /// Takes services away again, but for the slices that they came from.
+    /// Deletes services again, but for the slices that they came from.
     pub(super) async fn withdraw(&self, who: Who, names: &[String], members: &[Member]) -> Result<(), Error> {
         let namespace = who.namespace();
         match who {
-            // The product takes away its own; the Service is last, since copies go with it.
+            // The product deletes its own; the Service is last, since copies go with it.
             Who::Ours => {
                 delete::<MultiClusterService>(&self.client, namespace, names.to_vec()).await?;
                 delete::<Service>(&self.client, namespace, names.to_vec()).await?;
             }
             Who::Floor => {
                 let ours = &ListParams::default().labels(SERVICE);
-                for stand_in in [StandIn::Crossing, StandIn::Binding] {
+                for stand_in in [StandIn::Mcs, StandIn::Binding] {
                     let named = names.iter().map(|name| match stand_in {
-                        StandIn::Crossing => name.clone(),
+                        StandIn::Mcs => name.clone(),
                         StandIn::Binding => format!("{name}-service"),
                     });
                     let (api, at_once) = (&self.stand_ins(stand_in), &DeleteParams::default());

@@ -30,7 +30,7 @@ use crate::stand_in::StandIn;
 
 impl Floor {
     /// Starts the floor of `MultiClusterServices` in `hub`, with `source` as the provider.
-    pub(crate) async fn of_crossings(
+    pub(crate) async fn of_mcs(
         hub: &Cluster,
         source: &Cluster,
         consumers: &[Cluster],
@@ -74,7 +74,7 @@ struct Sides {
 #[derive(Default)]
 struct Known {
     slice: Option<Arc<EndpointSlice>>,
-    crossing: Option<Value>,
+    mcs: Option<Value>,
     begun: bool,
 }
 
@@ -87,8 +87,8 @@ struct State {
 impl State {
     async fn run(mut self, hub: kube::Client, source: kube::Client) {
         let mut slices = Box::pin(watch(Api::<EndpointSlice>::all(source)));
-        let crossings = Api::<DynamicObject>::all_with(hub, &StandIn::Crossing.resource());
-        let mut crossings = Box::pin(watch(crossings));
+        let intents = Api::<DynamicObject>::all_with(hub, &StandIn::Mcs.resource());
+        let mut intents = Box::pin(watch(intents));
         loop {
             tokio::select! {
                 Some(event) = slices.next() => {
@@ -96,9 +96,9 @@ impl State {
                         self.slice(&name, (!gone).then_some(slice));
                     }
                 }
-                Some(event) = crossings.next() => {
-                    if let Some((name, crossing, gone)) = of_role(event, Who::Floor, SOURCE) {
-                        self.crossing(&name, (!gone).then_some(&crossing));
+                Some(event) = intents.next() => {
+                    if let Some((name, mcs, gone)) = of_role(event, Who::Floor, SOURCE) {
+                        self.mcs(&name, (!gone).then_some(&mcs));
                     }
                 }
                 else => return,
@@ -121,10 +121,10 @@ impl State {
         }
     }
 
-    fn crossing(&mut self, name: &str, crossing: Option<&DynamicObject>) {
+    fn mcs(&mut self, name: &str, mcs: Option<&DynamicObject>) {
         let known = self.services.entry(name.to_owned()).or_default();
-        known.crossing = crossing.and_then(|crossing| serde_json::to_value(crossing).ok());
-        if known.crossing.is_some() {
+        known.mcs = mcs.and_then(|mcs| serde_json::to_value(mcs).ok());
+        if known.mcs.is_some() {
             return self.begin(name);
         }
         known.begun = false;
@@ -134,22 +134,22 @@ impl State {
     /// The first sync of one service, once its slice and its `MultiClusterService` are known.
     fn begin(&mut self, name: &str) {
         let Some(known) = self.services.get_mut(name).filter(|known| !known.begun) else { return };
-        let (Some(slice), Some(crossing)) = (&known.slice, &known.crossing) else { return };
+        let (Some(slice), Some(mcs)) = (&known.slice, &known.mcs) else { return };
         known.begun = true;
         let (sides, slice) = (Arc::clone(&self.sides), Arc::clone(slice));
-        let (crossing, name) = (crossing.clone(), name.to_owned());
-        job(&self.jobs, async move { sides.bring(&name, &slice, crossing).await });
+        let (mcs, name) = (mcs.clone(), name.to_owned());
+        job(&self.jobs, async move { sides.bring(&name, &slice, mcs).await });
     }
 }
 
 impl Sides {
-    async fn bring(&self, name: &str, slice: &EndpointSlice, mut crossing: Value) {
+    async fn bring(&self, name: &str, slice: &EndpointSlice, mut mcs: Value) {
         let clusters: Vec<_> =
             [&self.provider_name].into_iter().chain(&self.consumer_names).cloned().collect();
-        // No finalizer: nobody would take it off. A label costs the same.
-        crossing["metadata"]["labels"]["bench.atoll.dev/permanent-id"] =
+        // No finalizer: nothing would remove it. A label costs the same.
+        mcs["metadata"]["labels"]["bench.atoll.dev/permanent-id"] =
             "00000000-0000-4000-8000-000000000000".into();
-        let held = self.hub.put(StandIn::Crossing, &crossing);
+        let held = self.hub.put(StandIn::Mcs, &mcs);
         let brought = async {
             let binding = self.hub.bind("Service", name, &clusters).await?;
             let service = &objects::copied_service(name);
@@ -162,9 +162,9 @@ impl Sides {
             Some(())
         };
         let (version, _) = join(held, brought).await;
-        crossing["metadata"]["resourceVersion"] = version.into();
-        crossing["status"] = objects::crossing_status(&self.provider_name, &self.consumer_names);
-        self.hub.put_status(StandIn::Crossing, &crossing).await;
+        mcs["metadata"]["resourceVersion"] = version.into();
+        mcs["status"] = objects::mcs_status(&self.provider_name, &self.consumer_names);
+        self.hub.put_status(StandIn::Mcs, &mcs).await;
         self.hub.tell(name, "SyncServiceSucceed", "Service is propagated to target clusters.").await;
         let dispatched = "EndpointSlice are dispatched successfully";
         self.hub.tell(name, "DispatchEndpointSliceSucceed", dispatched).await;
