@@ -10,8 +10,8 @@
 //! [`fault`]s, which heal when dropped. [`audit::Recorder`] tells which requests an API server got.
 //!
 //! ```no_run
-//! # async fn example() -> lab::Result<()> {
-//! use lab::{Lab, Progress, Spec};
+//! # async fn example() -> atoll_lab::Result<()> {
+//! use atoll_lab::{Lab, Progress, Spec};
 //! let lab = Lab::start(&Spec::whole("docs", 2), &Progress::to_stderr()).await?;
 //! let version = lab.member(1).client().await?.apiserver_version().await;
 //! println!("{version:?}");
