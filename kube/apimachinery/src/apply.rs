@@ -27,7 +27,7 @@ use crate::schema::Schema;
 use conform::{Duplicates, conform};
 use element::{Element, same};
 use managed::{Managed, Owner};
-use ownership::{Refusal, Rules, Taken};
+use ownership::{MergeError, Rules, Taken};
 use serde_json::{Value, json};
 use set::Set;
 use shape::Type;
@@ -44,7 +44,7 @@ pub struct Manager {
     pub api_version: String,
     /// The subresource that it writes to: `status`, `scale`; none for the object itself.
     pub subresource: Option<String>,
-    /// Fields that a write by this way never changes, so that nobody comes to own them: `status` on the object itself,
+    /// Fields that a write by this way never changes, so that no manager comes to own them: `status` on the object itself,
     /// `spec` on its status. Dots part the names.
     pub resets: Vec<String>,
 }
@@ -133,7 +133,7 @@ pub fn apply(
         .map_err(|error| ApplyError::Untyped(format!("failed to decode managed fields: {error}")))?;
     managed::remove(&mut object);
     if managed.is_empty() {
-        // Nobody has been tracked yet: what is there belongs to whoever was before.
+        // No manager has been tracked yet: what is there belongs to the manager "before-first-apply".
         let before =
             Manager { name: "before-first-apply".to_owned(), operation: Operation::Update, ..by.clone() };
         rules.written(&empty, &object, &mut managed, &before, now);
@@ -153,19 +153,19 @@ pub fn apply(
     };
     let before = managed.clone();
     let mut outcome = attempt(&mut managed, force);
-    if let (Err(Refusal::Taken(taken)), last_applied::KUBECTL) = (&outcome, by.name.as_str()) {
+    if let (Err(MergeError::Taken(taken)), last_applied::KUBECTL) = (&outcome, by.name.as_str()) {
         let allowed = last_applied::may_take(&object, &rules, &by.api_version).unwrap_or_default();
         let left = without(taken, &allowed);
         if left.is_empty() {
             managed = before;
             outcome = attempt(&mut managed, true);
         } else {
-            outcome = Err(Refusal::Taken(left));
+            outcome = Err(MergeError::Taken(left));
         }
     }
     let changed = outcome.map_err(|refusal| match refusal {
-        Refusal::Taken(taken) => ApplyError::Conflicts(conflicts(&taken)),
-        Refusal::Unmergeable(problem) => ApplyError::Untyped(problem),
+        MergeError::Taken(taken) => ApplyError::Conflicts(conflicts(&taken)),
+        MergeError::Unmergeable(problem) => ApplyError::Untyped(problem),
     })?;
     let mut result = match changed {
         Some(changed) => {
@@ -212,7 +212,7 @@ pub fn track(old: Option<&Value>, new: &mut Value, schema: &Schema, by: &Manager
         // Rather nothing than something wrong.
         return;
     }
-    // An object that is not tracked stays so until somebody applies.
+    // An object that is not tracked stays so until the first apply.
     if !managed.is_empty() || old.is_none() {
         rules.written(&before, new, &mut managed, by, now);
         cap::cap(&mut managed);

@@ -39,7 +39,7 @@ pub enum DecodeError {
 /// Reads a body; its envelope says apiVersion and kind, which the object gets.
 ///
 /// # Errors
-/// Where it is malformed, or of a kind that nobody described.
+/// It is malformed, or of a kind without a description.
 pub fn decode(bytes: &[u8]) -> Result<Value, DecodeError> {
     let envelope = bytes.strip_prefix(b"k8s\0").ok_or(DecodeError::NotProtobuf)?;
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);

@@ -1,7 +1,7 @@
 //! `Table`s: what `kubectl get` prints, made by the server.
 //!
 //! ```text
-//!   kind ──▶ Printer ──▶ columnDefinitions
+//!   kind ──▶ TableConvertor ──▶ columnDefinitions
 //!   object, now ────▶ cells
 //! ```
 
@@ -29,7 +29,7 @@ pub enum Include {
 
 /// Prints the objects of one kind.
 #[derive(Clone, Debug)]
-pub struct Printer {
+pub struct TableConvertor {
     columns: Vec<Value>,
     cells: Cells,
 }
@@ -37,7 +37,7 @@ pub struct Printer {
 #[derive(Clone, Debug)]
 enum Cells {
     Builtin(builtin::Row),
-    /// Name and creation time: kinds that nobody described.
+    /// Name and creation time: kinds without columns of their own.
     Plain,
     Custom(Vec<CustomColumn>),
 }
@@ -48,7 +48,7 @@ struct CustomColumn {
     path: Option<JsonPath>,
 }
 
-impl Printer {
+impl TableConvertor {
     /// For a built-in kind; a kind with no columns of its own gets its name and when it was created.
     #[must_use]
     pub fn builtin(group: &str, _version: &str, kind: &str) -> Self {

@@ -1,6 +1,6 @@
 //! The API on a socket, for trying it out: `cargo run -p atoll-kubeapi --example serve -- DATA-DIR [ADDRESS]`.
 
-use atoll_kubeapi::authn::Bearers;
+use atoll_kubeapi::authn::TokenAuthenticator;
 use atoll_kubeapi::pki::Pki;
 use atoll_kubeapi::server::Server;
 use atoll_kubeapi::store::Store;
@@ -16,7 +16,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = Store::open(folder.join("store.redb"))?;
     let now = jiff::Timestamp::now().as_second();
     let pki = Pki::open(&folder, &["127.0.0.1".to_owned(), "localhost".to_owned()], now)?;
-    let api = Api::start(store, Options::default().bearers(Bearers::new(&pki)?).data_dir(&folder)).await?;
+    let api = Api::start(store, Options::default().tokens(TokenAuthenticator::new(&pki)?).data_dir(&folder))
+        .await?;
     let server = Server::bind(address, &pki).await?;
     let kubeconfig = pki.write_kubeconfig(&folder, &format!("https://{}", server.address()?))?;
     println!("export KUBECONFIG={}", kubeconfig.display());

@@ -1,7 +1,16 @@
 //! Who asks, and what they may do: certificates, tokens, roles, admission policies.
+//!
+//! ```text
+//!   certificate, token ──▶ authn ──▶ User ──▶ rbac ──▶ verb ──▶ admission ──▶ storage
+//!          ▲                └──── filters ─────┘         ├──▶ reviews: SubjectAccessReview, TokenReview, …
+//!          └── pki: the CA and keys that sign them ◀─────┘     TokenRequest
+//! ```
+//!
+//! [`authn`], [`rbac`] and [`pki`] decide and know no server; [`filters`] asks them for each request, [`admission`] for each write.
 
 pub(crate) mod admission;
 pub mod authn;
+pub(crate) mod filters;
 pub mod pki;
 pub mod rbac;
 pub(crate) mod reviews;

@@ -1,18 +1,18 @@
 //! The whole API: what it is made of, how it starts, and the way of one request through it.
 
-mod access;
 mod bootstrap;
 mod dispatch;
 mod service;
 
 pub use service::Service;
 
-pub(crate) use access::Access;
+pub(crate) use service::Caller;
 
 use crate::access::admission::Policies;
-use crate::access::authn::{Bearers, User};
+use crate::access::authn::{TokenAuthenticator, User};
+use crate::access::filters::RbacCache;
 use crate::controllers::Tasks;
-use crate::environment::{Environment, Machine, Surroundings};
+use crate::environment::{Environment, SharedEnvironment, SystemEnvironment};
 use crate::pods::Pods;
 use crate::resources::addresses::{Addresses, Network};
 use crate::resources::registry::{Registry, Served};
@@ -24,25 +24,25 @@ use std::sync::Arc;
 /// A Kubernetes API on a store. Clones are the same API.
 #[derive(Clone)]
 pub struct Api {
-    pub(crate) core: Arc<Core>,
-    /// Namespaces, CRDs and garbage are looked after as long as anybody has the API.
+    pub(crate) state: Arc<ApiState>,
+    /// Namespaces, CRDs and garbage are looked after until the last clone is dropped.
     _tasks: Arc<Tasks>,
 }
 
 /// What every request shares.
-pub(crate) struct Core {
+pub(crate) struct ApiState {
     pub(crate) store: Store,
     pub(crate) served: Served,
-    pub(crate) here: Surroundings,
-    pub(crate) access: Access,
+    pub(crate) environment: SharedEnvironment,
+    pub(crate) rbac: RbacCache,
     pub(crate) policies: Policies,
     pub(crate) addresses: Addresses,
-    pub(crate) bearers: Option<Bearers>,
-    /// Held while something is created in a namespace, and exclusively while an empty namespace is taken away.
+    pub(crate) tokens: Option<TokenAuthenticator>,
+    /// Held while something is created in a namespace, and exclusively while an empty namespace is deleted.
     pub(crate) namespaces: tokio::sync::RwLock<()>,
     /// Where the store and its keys lie, for backups.
     pub(crate) data_dir: Option<PathBuf>,
-    /// What happened before this revision nobody is told: it was before the first request.
+    /// Watches show no events from before this revision: it was reached before the first request.
     pub(crate) floor: std::sync::atomic::AtomicU64,
     /// Who runs the pods; without them, pods are only kept.
     pub(crate) pods: Option<Arc<dyn Pods>>,
@@ -55,8 +55,8 @@ pub(crate) const KUBERNETES: &str = "1.36.4";
 
 /// What an API is made of besides its store.
 pub struct Options {
-    environment: Surroundings,
-    bearers: Option<Bearers>,
+    environment: SharedEnvironment,
+    tokens: Option<TokenAuthenticator>,
     data_dir: Option<PathBuf>,
     pods: Option<Arc<dyn Pods>>,
     network: Network,
@@ -66,8 +66,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            environment: Surroundings::new(Machine),
-            bearers: None,
+            environment: SharedEnvironment::new(SystemEnvironment),
+            tokens: None,
             data_dir: None,
             pods: None,
             network: Network::default(),
@@ -77,21 +77,21 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Another clock and another chance.
+    /// Another clock and another source of randomness.
     #[must_use]
     pub fn environment(mut self, environment: impl Environment) -> Self {
-        self.environment = Surroundings::new(environment);
+        self.environment = SharedEnvironment::new(environment);
         self
     }
 
-    /// The tokens that are believed; without them, nobody is known by a token.
+    /// The tokens that are accepted; without them, every token is refused.
     #[must_use]
-    pub fn bearers(mut self, bearers: Bearers) -> Self {
-        self.bearers = Some(bearers);
+    pub fn tokens(mut self, tokens: TokenAuthenticator) -> Self {
+        self.tokens = Some(tokens);
         self
     }
 
-    /// The directory of the store and its keys; without it, nobody is given a backup.
+    /// The directory of the store and its keys; without it, there are no backups.
     #[must_use]
     pub fn data_dir(mut self, data_dir: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(data_dir.into());
@@ -105,7 +105,7 @@ impl Options {
         self
     }
 
-    /// The network that Services get their addresses from (10.96.0.0/16 unless told otherwise): an address in it, and
+    /// The network that Services get their addresses from (10.96.0.0/16 by default): an address in it, and
     /// how many bits all its addresses have in common, at most 30.
     #[must_use]
     pub fn service_network(mut self, address: Ipv4Addr, bits: u8) -> Self {
@@ -137,13 +137,13 @@ impl Api {
     /// # Errors
     /// The store can't be written.
     pub async fn start(store: Store, options: Options) -> Result<Self, StartError> {
-        let core = Arc::new(Core {
+        let state = Arc::new(ApiState {
             addresses: Addresses::of(&store, options.network),
             served: Served::new(Registry::builtin(options.loopback_endpoints)),
-            here: options.environment,
-            access: Access::default(),
+            environment: options.environment,
+            rbac: RbacCache::default(),
             policies: Policies::default(),
-            bearers: options.bearers,
+            tokens: options.tokens,
             data_dir: options.data_dir,
             pods: options.pods,
             namespaces: tokio::sync::RwLock::new(()),
@@ -151,13 +151,13 @@ impl Api {
             version: KUBERNETES,
             store,
         });
-        core.bootstrap().await.map_err(|refusal| StartError::Bootstrap(refusal.to_string()))?;
-        core.floor.store(core.store.revision(), std::sync::atomic::Ordering::Relaxed);
-        let tasks = Arc::new(Tasks::start(&core));
-        Ok(Self { core, _tasks: tasks })
+        state.bootstrap().await.map_err(|error| StartError::Bootstrap(error.to_string()))?;
+        state.floor.store(state.store.revision(), std::sync::atomic::Ordering::Relaxed);
+        let tasks = Arc::new(Tasks::start(&state));
+        Ok(Self { state, _tasks: tasks })
     }
 
-    /// The API for somebody who needs not show who they are: what `kube::Client::new` takes. No socket is involved.
+    /// The API for a user that is authenticated already: what `kube::Client::new` takes. No socket is involved.
     pub fn service(&self, user: User) -> Service {
         Service::trusted(self.clone(), user)
     }
@@ -177,6 +177,6 @@ impl Api {
 
     /// The store below.
     pub fn store(&self) -> &Store {
-        &self.core.store
+        &self.state.store
     }
 }

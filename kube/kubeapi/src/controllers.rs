@@ -1,17 +1,26 @@
-//! What the server does by itself: it serves CRDs, empties namespaces, collects what belongs to nobody, forgets events, brings back what
-//! every API has.
+//! What the server does by itself, one task for each subject. On a real cluster kube-apiserver and kube-controller-manager do it.
+//!
+//! ```text
+//!   store ──watch──▶ crds                 registers what CRDs serve; deletes their objects with them
+//!                    namespaces           empties namespaces that are being deleted
+//!                    garbage              deletes objects whose owners are gone
+//!                    roles                aggregates ClusterRoles
+//!                    events               deletes Events after an hour
+//!                    kubernetes_service   creates the Service `kubernetes` again
+//!                       └──▶ discard ──▶ storage::write
+//! ```
 
-mod definitions;
+mod crds;
 mod discard;
-mod essentials;
 mod events;
 mod garbage;
+mod kubernetes_service;
 mod namespaces;
 mod roles;
 
-pub(crate) use definitions::{is_accepted, set_condition};
+pub(crate) use crds::{is_accepted, set_condition};
 
-use crate::api::Core;
+use crate::api::ApiState;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
@@ -20,14 +29,14 @@ pub(crate) struct Tasks(Vec<JoinHandle<()>>);
 
 impl Tasks {
     /// Starts it.
-    pub(crate) fn start(core: &Arc<Core>) -> Self {
+    pub(crate) fn start(state: &Arc<ApiState>) -> Self {
         Self(vec![
-            tokio::spawn(definitions::run(Arc::clone(core))),
-            tokio::spawn(namespaces::run(Arc::clone(core))),
-            tokio::spawn(garbage::run(Arc::clone(core))),
-            tokio::spawn(roles::run(Arc::clone(core))),
-            tokio::spawn(events::run(Arc::clone(core))),
-            tokio::spawn(essentials::run(Arc::clone(core))),
+            tokio::spawn(crds::run(Arc::clone(state))),
+            tokio::spawn(namespaces::run(Arc::clone(state))),
+            tokio::spawn(garbage::run(Arc::clone(state))),
+            tokio::spawn(roles::run(Arc::clone(state))),
+            tokio::spawn(events::run(Arc::clone(state))),
+            tokio::spawn(kubernetes_service::run(Arc::clone(state))),
         ])
     }
 }

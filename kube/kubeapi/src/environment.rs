@@ -1,21 +1,21 @@
-//! The two things that the server takes from outside: the time, and chance. A test brings its own.
+//! The two things that the server takes from outside: the time and randomness. A test brings its own.
 
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// A clock and a source of chance.
+/// A clock and a source of randomness.
 pub trait Environment: Send + Sync + 'static {
     /// The time.
     fn now(&self) -> Timestamp;
-    /// Sixty-four bits nobody can foresee.
+    /// Sixty-four bits that can't be foreseen.
     fn random(&self) -> u64;
 }
 
 /// The machine's clock and its randomness.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Machine;
+pub struct SystemEnvironment;
 
-impl Environment for Machine {
+impl Environment for SystemEnvironment {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -32,12 +32,12 @@ impl Environment for Machine {
 
 /// What is made out of an environment.
 #[derive(Clone)]
-pub(crate) struct Surroundings(Arc<dyn Environment>);
+pub(crate) struct SharedEnvironment(Arc<dyn Environment>);
 
 /// The letters of generated names: no vowels, nothing that looks like something else.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-impl Surroundings {
+impl SharedEnvironment {
     pub(crate) fn new(environment: impl Environment) -> Self {
         Self(Arc::new(environment))
     }
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn times_have_no_fractions_and_uids_have_their_version() {
-        let here = Surroundings::new(Fixed);
-        assert_eq!(here.stamp(), "2026-01-02T03:04:05Z");
-        assert_eq!(here.uid(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-        assert_eq!(here.suffix().len(), 5);
+        let shared = SharedEnvironment::new(Fixed);
+        assert_eq!(shared.stamp(), "2026-01-02T03:04:05Z");
+        assert_eq!(shared.uid(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(shared.suffix().len(), 5);
     }
 }

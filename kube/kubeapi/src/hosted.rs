@@ -1,6 +1,6 @@
 //! An API on a data directory, served on a socket: what a hub is on, and each cluster of a sandbox.
 
-use crate::access::authn::{Bearers, TokenError};
+use crate::access::authn::{TokenAuthenticator, TokenError};
 use crate::access::pki::{Pki, PkiError};
 use crate::api::{Api, Options, StartError};
 use crate::http::server::{ServeError, Server};
@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 
 /// Where an API lies and is served.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct HostOptions<'a> {
     /// Its store and keys; made if it is not there, and its owner's alone.
     pub data_dir: &'a Path,
     /// Where it listens.
@@ -54,7 +54,7 @@ pub enum HostError {
 /// An API that is served. It ends with this value.
 #[derive(Debug)]
 pub struct Hosted {
-    /// The API itself, for whoever is in this process.
+    /// The API itself, for callers in this process.
     pub api: Api,
     /// How it is reached.
     pub url: String,
@@ -68,19 +68,19 @@ impl Hosted {
     /// Opens the data directory, starts the API and serves it on the runtime that this is called on.
     ///
     /// # Errors
-    /// Somebody else has the directory or the address, or something in the directory can't be used.
-    pub async fn start(place: &Place<'_>, options: Options) -> Result<Self, HostError> {
-        let data_dir = place.data_dir;
+    /// Another process has the directory or the address, or something in the directory can't be used.
+    pub async fn start(host: &HostOptions<'_>, options: Options) -> Result<Self, HostError> {
+        let data_dir = host.data_dir;
         make_private(data_dir)
             .map_err(|source| HostError::Directory { path: data_dir.to_owned(), source })?;
         // The store's lock is also that of the keys.
         let store = Store::open(data_dir.join(STORE_FILE))?;
         let now = jiff::Timestamp::now().as_second();
-        let pki = Pki::open(data_dir, &names(place), now)?;
-        let options = options.bearers(Bearers::new(&pki)?).data_dir(data_dir);
-        let server = Server::bind(place.address, &pki).await?;
+        let pki = Pki::open(data_dir, &names(host), now)?;
+        let options = options.tokens(TokenAuthenticator::new(&pki)?).data_dir(data_dir);
+        let server = Server::bind(host.address, &pki).await?;
         let bound =
-            server.address().map_err(|source| ServeError::Listen { address: place.address, source })?;
+            server.address().map_err(|source| ServeError::Listen { address: host.address, source })?;
         let api = Api::start(store.clone(), options).await?;
         let url = format!("https://{}", reachable(bound));
         let kubeconfig = pki.write_kubeconfig(data_dir, &url)?;
@@ -90,7 +90,7 @@ impl Hosted {
 }
 
 impl Hosted {
-    /// Ends it now, whoever still has it.
+    /// Ends it now, whatever still has it.
     pub fn stop(&self) {
         self.serving.abort();
         // Tasks that are left hold the store: closed by hand, it needs no repair at the next start.
@@ -110,13 +110,13 @@ fn make_private(data_dir: &Path) -> std::io::Result<()> {
 }
 
 /// Names that clients may know the server by.
-fn names(place: &Place<'_>) -> Vec<String> {
+fn names(host: &HostOptions<'_>) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-    let bound = place.address.ip();
+    let bound = host.address.ip();
     if !bound.is_unspecified() {
         names.push(bound.to_string());
     }
-    names.extend(place.names.iter().cloned());
+    names.extend(host.names.iter().cloned());
     names.sort();
     names.dedup();
     names

@@ -1,14 +1,19 @@
 //! A Kubernetes API in one process, with no etcd and no kube-apiserver beside it.
 //!
 //! ```text
-//!   request ──▶ authn ──▶ rbac ──▶ server (apimachinery decides) ──▶ store ──▶ one file
-//!                                        ▲                             │
-//!                                        └───────── watch ─────────────┘
+//!   request ──▶ http ──▶ api (dispatch) ──▶ access ──▶ verbs ──▶ storage ──▶ one file
+//!                                                       │  ▲        │
+//!                        resources: kinds, their rules ◀┘  │        └──watch──▶ controllers
+//!                        pods: logs, exec, attach ◀────────┘                    (CRDs, namespaces, garbage)
 //! ```
 //!
-//! [`store`] keeps objects by revision, in memory or durably; [`pki`] makes the certificates and keys of a data
-//! directory; [`authn`] says who asks, [`rbac`] whether they may; [`backup`] copies a data directory while it is in use;
-//! [`pods`] is how something that runs pods answers for them.
+//! One folder for each layer; the file of the same name beside it has the layer's own picture. [`Api`] is the whole: start at
+//! `api/dispatch.rs`. What is decided about an object (patches, ownership, schemas, selectors) is in `atoll-apimachinery`, which does no
+//! I/O.
+//!
+//! [`hosted`] is an API with a data directory and a socket; [`store`] keeps objects by revision, in memory or durably; [`pki`] makes the
+//! certificates and keys; [`authn`] says who asks, [`rbac`] whether they may; [`backup`] copies a data directory while it is in use;
+//! [`pods`] is the trait of what runs pods.
 
 mod access;
 mod api;

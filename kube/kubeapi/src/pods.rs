@@ -1,6 +1,6 @@
 //! What only a running pod can answer: its logs, a command in it, a way to its input and output.
 //!
-//! The API keeps pods; whoever runs them implements [`Pods`] and is given to [`Options::pods`](crate::Options::pods).
+//! The API stores pods and runs none. What runs them implements [`Pods`] and is given to [`Options::pods`](crate::Options::pods).
 //!
 //! ```text
 //!   kubectl logs ──▶ GET  pods/log ────────────▶ Pods::logs ───▶ bytes as they come
@@ -14,7 +14,7 @@ mod session;
 mod upgrade;
 
 pub(crate) use channels::Purpose;
-pub(crate) use session::{Terms, carry};
+pub(crate) use session::{SessionOptions, carry};
 pub(crate) use upgrade::Handshake;
 
 use bytes::Bytes;
@@ -26,24 +26,24 @@ use tokio::sync::{mpsc, oneshot};
 /// Its functions are called after access was checked and the pod and its container were found in the store; they must
 /// not block.
 pub trait Pods: Send + Sync + 'static {
-    /// The log of a container. It ends when the sender is dropped; when the receiver is, nobody reads any longer.
+    /// The log of a container. It ends when the sender is dropped; when the receiver is, the client has gone.
     ///
     /// # Errors
     /// There is no such pod here, or no such log.
-    fn logs(&self, pod: &PodRef, ask: LogAsk) -> Result<mpsc::Receiver<Bytes>, PodError>;
+    fn logs(&self, pod: &PodRef, options: PodLogOptions) -> Result<mpsc::Receiver<Bytes>, PodError>;
 
     /// Runs a command in a container.
     ///
     /// # Errors
     /// The pod does not run, or can't run commands.
-    fn exec(&self, pod: &PodRef, ask: ExecAsk) -> Result<Session, PodError>;
+    fn exec(&self, pod: &PodRef, options: PodExecOptions) -> Result<Session, PodError>;
 
     /// Joins the program that a container runs: input goes to it, and what it writes from now on comes back. What it
     /// wrote before is in its log, where kubectl looks too.
     ///
     /// # Errors
     /// The pod does not run.
-    fn attach(&self, pod: &PodRef, ask: AttachAsk) -> Result<Session, PodError>;
+    fn attach(&self, pod: &PodRef, options: PodAttachOptions) -> Result<Session, PodError>;
 }
 
 /// A container of a pod.
@@ -53,13 +53,13 @@ pub struct PodRef {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// The container: the one that was asked for, or the one that is meant when nobody says.
+    /// The container: the one that was asked for, or the pod's default container.
     pub container: String,
 }
 
 /// Which part of a log is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LogAsk {
+pub struct PodLogOptions {
     /// Go on with what is written later, until the container ends.
     pub follow: bool,
     /// The log of the container's last run, not of this one.
@@ -76,7 +76,7 @@ pub struct LogAsk {
 
 /// A command to run in a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExecAsk {
+pub struct PodExecOptions {
     /// The program and its arguments; never empty.
     pub command: Vec<String>,
     /// Whether it reads what the client sends.
@@ -91,7 +91,7 @@ pub struct ExecAsk {
 
 /// A way to the program that a container runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AttachAsk {
+pub struct PodAttachOptions {
     /// Whether the client sends input.
     pub stdin: bool,
     /// Whether the client wants what it writes.
@@ -127,11 +127,11 @@ pub enum Output {
 pub enum Exit {
     /// With this code; 0 is success.
     Code(i32),
-    /// It could not be run, or nobody knows how it ended; in words.
+    /// It could not be run, or it is not known how it ended; in words.
     Failed(String),
 }
 
-/// Why a pod does not answer. The text is for whoever asked.
+/// Why a pod does not answer. The text is for the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PodError {
     /// There is no such pod or container here.

@@ -1,4 +1,12 @@
-//! What can be asked of a resource: one file for each verb, one context for all.
+//! What can be asked of a resource: one file for each verb, one [`RequestContext`] for all.
+//!
+//! ```text
+//!   create ───────────────────────┐
+//!   update ◀── patch, apply, scale ├─▶ strategy ─▶ validate ─▶ admission ─▶ storage::write
+//!   delete, deletecollection ─────┘
+//!   get, list, watch ──▶ select ──▶ storage::store ──▶ whole objects, a table, or metadata only
+//!   stream ──▶ pods: log, exec, attach
+//! ```
 
 mod apply;
 mod create;
@@ -19,12 +27,12 @@ pub(crate) use select::Selection;
 pub(crate) use update::is_finished;
 
 use crate::access::authn::User;
-use crate::api::Core;
+use crate::api::ApiState;
 use crate::http::answer::Answer;
 use crate::http::encode;
 use crate::http::negotiate::{self, Output, Shape};
-use crate::http::refusal::Refusal;
-use crate::http::request::{Call, Target, WriteOptions};
+use crate::http::request::{RequestInfo, Target, WriteOptions};
+use crate::http::status_error::StatusError;
 use crate::resources::resource::{Resource, Subresource};
 use crate::resources::view;
 use crate::storage::store::{Key, Object, WriteError};
@@ -37,41 +45,41 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A request on a resource, and everything that is needed to carry it out.
-pub(crate) struct Ask<'a> {
-    pub(crate) core: &'a Arc<Core>,
+pub(crate) struct RequestContext<'a> {
+    pub(crate) state: &'a Arc<ApiState>,
     pub(crate) parts: &'a Parts,
     pub(crate) user: &'a User,
-    pub(crate) call: &'a Call,
+    pub(crate) info: &'a RequestInfo,
     pub(crate) target: &'a Target,
     pub(crate) resource: Arc<Resource>,
     pub(crate) subresource: Option<Subresource>,
     pub(crate) body: Bytes,
     pub(crate) output: Output,
-    /// Said to the client beside the answer.
+    /// Warnings that the client gets with the answer.
     warnings: Mutex<Vec<String>>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> RequestContext<'a> {
     #[allow(clippy::too_many_arguments, reason = "each is a field")]
     pub(crate) fn new(
-        core: &'a Arc<Core>,
+        state: &'a Arc<ApiState>,
         parts: &'a Parts,
         user: &'a User,
-        call: &'a Call,
+        info: &'a RequestInfo,
         target: &'a Target,
         resource: Arc<Resource>,
         subresource: Option<Subresource>,
         body: Bytes,
-    ) -> Result<Self, Refusal> {
-        let output = negotiate::output(&parts.headers).map_err(|refusal| {
-            if resource.custom.is_some() { refusal } else { Refusal::no_representation() }
+    ) -> Result<Self, StatusError> {
+        let output = negotiate::output(&parts.headers).map_err(|error| {
+            if resource.custom.is_some() { error } else { StatusError::no_representation() }
         })?;
         let warnings = resource.custom.as_ref().and_then(|custom| custom.deprecation.clone());
         let warnings = Mutex::new(warnings.into_iter().collect());
-        Ok(Self { core, parts, user, call, target, resource, subresource, body, output, warnings })
+        Ok(Self { state, parts, user, info, target, resource, subresource, body, output, warnings })
     }
 
-    /// What is said to the client beside the answer.
+    /// Warnings that the client gets with the answer.
     pub(crate) fn warnings(&self) -> MutexGuard<'_, Vec<String>> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,13 +93,13 @@ impl<'a> Ask<'a> {
         self.resource.key(self.namespace(), name)
     }
 
-    fn not_found(&self, name: &str) -> Refusal {
-        Refusal::not_found(self.resource.plural(), name)
+    fn not_found(&self, name: &str) -> StatusError {
+        StatusError::not_found(self.resource.plural(), name)
     }
 
     /// The stored object of this name.
-    pub(crate) fn stored(&self, name: &str) -> Result<Object, Refusal> {
-        self.core.store.get(&self.key(name)).ok_or_else(|| self.not_found(name))
+    pub(crate) fn stored(&self, name: &str) -> Result<Object, StatusError> {
+        self.state.store.get(&self.key(name)).ok_or_else(|| self.not_found(name))
     }
 
     /// Who comes to own the fields that this request writes.
@@ -100,10 +108,10 @@ impl<'a> Ask<'a> {
             self.parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let agent = agent.split('/').next().unwrap_or_default();
         let name = options.field_manager.clone().unwrap_or_else(|| agent.chars().take(128).collect());
-        let habits = &self.resource.habits;
+        let rules = &self.resource.rules;
         let (subresource, resets) = match &self.subresource {
-            None => (None, habits.resets.clone()),
-            Some(Subresource::Status) => (Some("status".to_owned()), habits.status_resets.clone()),
+            None => (None, rules.resets.clone()),
+            Some(Subresource::Status) => (Some("status".to_owned()), rules.status_resets.clone()),
             Some(other) => (Some(other.name().to_owned()), Vec::new()),
         };
         Manager { name, operation, api_version: self.resource.api_version(), subresource, resets }
@@ -120,12 +128,12 @@ impl<'a> Ask<'a> {
     /// Answers with one object.
     fn answer(&self, code: StatusCode, object: &Value) -> Answer {
         let answer = match self.output.shape {
-            Shape::Whole => Answer::value(code, object, self.output.notation),
+            Shape::Whole => Answer::value(code, object, self.output.media_type),
             Shape::Table(version) => {
-                Answer::value(code, &self.table_of(version, &[object], object), self.output.notation)
+                Answer::value(code, &self.table_of(version, &[object], object), self.output.media_type)
             }
             Shape::Metadata(version) => {
-                Answer::value(code, &table::metadata_only(object, version), self.output.notation)
+                Answer::value(code, &table::metadata_only(object, version), self.output.media_type)
             }
         };
         answer.warn(&self.warnings())
@@ -137,7 +145,7 @@ impl<'a> Ask<'a> {
             return self.answer(code, &view::shown(&self.resource, object));
         }
         let bytes = view::shown_bytes(&self.resource, object.revision, &object.body);
-        Answer::bytes(code, bytes, self.output.notation).warn(&self.warnings())
+        Answer::bytes(code, bytes, self.output.media_type).warn(&self.warnings())
     }
 }
 
@@ -160,16 +168,18 @@ impl Outcome {
 }
 
 /// What a failed write means to the client.
-pub(crate) fn refused(resource: &Resource, name: &str, error: &WriteError) -> Refusal {
+pub(crate) fn refused(resource: &Resource, name: &str, error: &WriteError) -> StatusError {
     match error {
         WriteError::Exists(found) => {
-            if encode::Glance::of(&found.body).metadata.deletion_timestamp.is_some() {
-                return Refusal::exists_deleting(resource.plural(), name);
+            if encode::PartialObject::of(&found.body).metadata.deletion_timestamp.is_some() {
+                return StatusError::exists_deleting(resource.plural(), name);
             }
-            Refusal::exists(resource.plural(), name)
+            StatusError::exists(resource.plural(), name)
         }
-        WriteError::Missing => Refusal::not_found(resource.plural(), name),
-        WriteError::Conflict(_) => Refusal::modified(resource.plural(), name),
-        WriteError::Full(_) | WriteError::Io(_) | WriteError::Closed => Refusal::internal(&error.to_string()),
+        WriteError::Missing => StatusError::not_found(resource.plural(), name),
+        WriteError::Conflict(_) => StatusError::modified(resource.plural(), name),
+        WriteError::Full(_) | WriteError::Io(_) | WriteError::Closed => {
+            StatusError::internal(&error.to_string())
+        }
     }
 }

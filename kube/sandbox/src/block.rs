@@ -7,10 +7,10 @@ use std::ops::RangeInclusive;
 /// The port of a member's API server.
 const API_PORT: u16 = 6443;
 
-/// The block `127.B.0.0/16`. Whoever has bound its API server's socket has the block.
+/// The block `127.B.0.0/16`. The process that has bound its API server's socket has the block.
 ///
 /// ```
-/// let block = sandbox::block::Block(7);
+/// let block = atoll_sandbox::block::Block(7);
 /// assert_eq!(block.api().to_string(), "127.7.0.1:6443");
 /// assert_eq!(block.to_string(), "127.7.0.0/16");
 /// ```

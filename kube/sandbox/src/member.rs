@@ -6,7 +6,7 @@ use crate::network::{Dialer, Network, Resolve};
 use crate::node::{Node, NodeError, NodeOptions, Runtime};
 use atoll_dns::{Lookup, Name, Settings};
 use atoll_dns_server::{Listening, Names};
-use atoll_kubeapi::hosted::{HostError, Hosted, Place};
+use atoll_kubeapi::hosted::{HostError, HostOptions, Hosted};
 use futures_util::future::BoxFuture;
 use kube::Client;
 use std::io::ErrorKind;
@@ -91,9 +91,10 @@ impl Member {
             .pods(pods)
             .service_network(network, bits)
             .loopback_endpoints(true);
-        let place = Place { data_dir: &options.data_dir, address: SocketAddr::V4(block.api()), names: &[] };
+        let host =
+            HostOptions { data_dir: &options.data_dir, address: SocketAddr::V4(block.api()), names: &[] };
         let hosted =
-            Hosted::start(&place, api).await.map_err(|source| MemberError::Host { name: name(), source })?;
+            Hosted::start(&host, api).await.map_err(|source| MemberError::Host { name: name(), source })?;
         let client = Client::new(hosted.api.admin(), "default");
         let mut tasks = JoinSet::new();
         let (names, dns) = serve_dns(&options, client.clone(), &mut tasks)

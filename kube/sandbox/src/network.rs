@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
 /// How much higher a socket listens whose port is refused.
 pub const OFFSET: u16 = 20_000;
-/// The first port that everybody may bind, unless the system says otherwise.
+/// The first port that every user may bind, unless the system says otherwise.
 const UNPRIVILEGED: u16 = 1024;
 const BACKLOG: u32 = 256;
 
@@ -78,7 +78,7 @@ impl Network {
     ///
     /// # Errors
     /// The address is taken or not of this machine.
-    pub fn listen_tcp(&self, asked: SocketAddr) -> std::io::Result<(TcpListener, Place)> {
+    pub fn listen_tcp(&self, asked: SocketAddr) -> std::io::Result<(TcpListener, ListenAddress)> {
         self.place(asked, Protocol::Tcp, |at| {
             let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
             // A pod that starts again must not wait for its old connections to be forgotten.
@@ -92,7 +92,7 @@ impl Network {
     ///
     /// # Errors
     /// The address is taken or not of this machine.
-    pub fn listen_udp(&self, asked: SocketAddr) -> std::io::Result<(UdpSocket, Place)> {
+    pub fn listen_udp(&self, asked: SocketAddr) -> std::io::Result<(UdpSocket, ListenAddress)> {
         self.place(asked, Protocol::Udp, |at| {
             let socket = std::net::UdpSocket::bind(at)?;
             socket.set_nonblocking(true)?;
@@ -105,9 +105,9 @@ impl Network {
         asked: SocketAddr,
         protocol: Protocol,
         bind: impl Fn(SocketAddr) -> std::io::Result<S>,
-    ) -> std::io::Result<(S, Place)> {
+    ) -> std::io::Result<(S, ListenAddress)> {
         if self.places().contains_key(&(asked, protocol)) {
-            // By somebody of ours: nobody could tell the two apart.
+            // By another socket of this process: the two could not be told apart.
             return Err(ErrorKind::AddrInUse.into());
         }
         let refused = match self.unprivileged && (1..UNPRIVILEGED).contains(&asked.port()) {
@@ -127,9 +127,9 @@ impl Network {
         }
     }
 
-    fn noted(&self, asked: SocketAddr, actual: SocketAddr, protocol: Protocol) -> Place {
+    fn noted(&self, asked: SocketAddr, actual: SocketAddr, protocol: Protocol) -> ListenAddress {
         self.places().insert((asked, protocol), actual.port());
-        Place { asked, actual, protocol, network: self.clone() }
+        ListenAddress { asked, actual, protocol, network: self.clone() }
     }
 
     fn places(&self) -> std::sync::MutexGuard<'_, HashMap<(SocketAddr, Protocol), u16>> {
@@ -145,7 +145,7 @@ impl Network {
     /// Connects, from the address `source` if there is one.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// No socket listens there.
     pub async fn connect(&self, source: Option<Ipv4Addr>, target: SocketAddr) -> std::io::Result<TcpStream> {
         let actual = self.actual(target, Protocol::Tcp);
         let socket = if actual.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -186,7 +186,7 @@ fn usable(source: Option<Ipv4Addr>, target: SocketAddr) -> Option<IpAddr> {
 
 /// Where a socket listens; forgotten when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ListenAddress {
     /// Where it should.
     pub asked: SocketAddr,
     /// Where it does.
@@ -196,7 +196,7 @@ pub struct Place {
     network: Network,
 }
 
-impl Drop for Place {
+impl Drop for ListenAddress {
     fn drop(&mut self) {
         self.network.places().remove(&(self.asked, self.protocol));
     }

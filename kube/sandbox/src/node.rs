@@ -43,7 +43,7 @@ pub struct NodeOptions {
     pub member: String,
     /// Its addresses.
     pub block: Block,
-    /// Its API, for somebody who may do everything.
+    /// Its API, as an administrator.
     pub client: Client,
     /// The node's zone; the member's name if there is none.
     pub zone: Option<String>,
@@ -53,7 +53,7 @@ pub struct NodeOptions {
     pub network: Network,
     /// What the API was given.
     pub runtime: Arc<Runtime>,
-    /// How long a container that ended twice waits; doubled each time. Ten seconds unless said.
+    /// How long a container that ended twice waits; doubled each time. Ten seconds by default.
     pub backoff: Option<Duration>,
 }
 
@@ -104,7 +104,7 @@ struct Shared {
     dialer: Dialer,
     runtime: Arc<Runtime>,
     addresses: Mutex<Addresses>,
-    pace: spec::Pace,
+    timing: spec::Timing,
 }
 
 impl Node {
@@ -133,7 +133,7 @@ impl Node {
             dialer,
             runtime: options.runtime,
             addresses: Mutex::new(Addresses::new(&options.block.pods())),
-            pace: spec::Pace { backoff },
+            timing: spec::Timing { backoff },
         });
         let mut tasks = JoinSet::new();
         let (alive, gone) = alive();

@@ -23,10 +23,10 @@ mod tools;
 pub(crate) use arguments::expand;
 pub(crate) use images::Program;
 pub(crate) use log::{Log, Stream, followed, selected};
-pub(crate) use process::Surroundings;
+pub(crate) use process::ProcessEnvironment;
 pub(crate) use shell::{Input, Pipe, Shell};
 
-use crate::network::{Dialer, Network, OFFSET, Place};
+use crate::network::{Dialer, ListenAddress, Network, OFFSET};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl Context {
     }
 
     /// Says where a socket really listens, if that is not where it should.
-    fn note(&self, place: &Place) {
+    fn note(&self, place: &ListenAddress) {
         if place.asked != place.actual {
             let (protocol, asked, actual) = (place.protocol, place.asked, place.actual);
             self.complain(&format!(
@@ -82,7 +82,7 @@ impl Context {
 /// A program on its way: ends with its exit code. Dropped, it ends at once.
 pub(crate) type Run = BoxFuture<'static, i32>;
 
-/// Input that somebody attached, if the container takes any.
+/// Input that a client attached, if the container takes any.
 pub(crate) type Stdin = Option<mpsc::Receiver<Bytes>>;
 
 /// Starts a program: when this returns, its sockets are open.

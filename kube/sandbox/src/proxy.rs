@@ -23,7 +23,7 @@ use choice::Affinity;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use table::{Found, Here, Refusal, Table};
+use table::{Found, NoRoute, NodeTopology, Table};
 use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
@@ -54,7 +54,7 @@ pub enum Route {
         /// `namespace/name`.
         service: String,
         /// Why not.
-        why: Refusal,
+        why: NoRoute,
     },
 }
 
@@ -81,7 +81,7 @@ impl Proxy {
 
     /// A proxy that chooses among endpoints in its own way.
     pub fn choosing(node: impl Into<String>, zone: impl Into<String>, choose: impl Choose) -> Self {
-        let table = Table::new(Here { node: node.into(), zone: zone.into() });
+        let table = Table::new(NodeTopology { node: node.into(), zone: zone.into() });
         Self {
             shared: Arc::new(Shared {
                 table: Mutex::new(table),
@@ -121,7 +121,7 @@ impl Proxy {
         };
         match chosen {
             Some(endpoint) => Route::To(endpoint),
-            None => Route::Refused { service: backend.service.to_string(), why: Refusal::NoEndpoints },
+            None => Route::Refused { service: backend.service.to_string(), why: NoRoute::NoEndpoints },
         }
     }
 
@@ -134,7 +134,7 @@ impl Proxy {
         self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the table; whoever listens is told if anything is new.
+    /// Changes the table; listeners are told if anything is new.
     fn change(&self, change: impl FnOnce(&mut Table) -> bool) {
         let changed = change(&mut self.table());
         if changed {

@@ -17,7 +17,7 @@ use atoll_hub::connect::Api;
 use atoll_hub::networks::Ranges;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
-use atoll_kubeapi::hosted::Place;
+use atoll_kubeapi::hosted::HostOptions;
 use atoll_lb::provider::Registry;
 use atoll_lb::{Balancer, DataPath, allow_many_files};
 use embedded::Embedded;
@@ -165,8 +165,9 @@ impl Hub {
         };
         let own = match self.api.own_data_dir() {
             Some(data_dir) => {
-                let place = Place { data_dir: &data_dir, address: self.api_address, names: &self.api_name };
-                Some(Embedded::start(&place).await.map_err(|error| Failure::own_api(&error))?)
+                let host =
+                    HostOptions { data_dir: &data_dir, address: self.api_address, names: &self.api_name };
+                Some(Embedded::start(&host).await.map_err(|error| Failure::own_api(&error))?)
             }
             None => None,
         };

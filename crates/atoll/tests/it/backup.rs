@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use atoll_kubeapi::authn::Bearers;
+use atoll_kubeapi::authn::TokenAuthenticator;
 use atoll_kubeapi::backup::STORE_FILE;
 use atoll_kubeapi::pki::Pki;
 use atoll_kubeapi::server::Server;
@@ -66,7 +66,7 @@ async fn a_running_hub_is_asked_for_its_backup() {
     let (data, file) = (dir.path().join("data"), dir.path().join("backup"));
     let pki = keys(&data);
     let store = filled(&data, 2).await;
-    let options = Options::default().bearers(Bearers::new(&pki).unwrap()).data_dir(&data);
+    let options = Options::default().tokens(TokenAuthenticator::new(&pki).unwrap()).data_dir(&data);
     let api = Api::start(store.clone(), options).await.unwrap();
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), &pki).await.unwrap();
     pki.write_kubeconfig(&data, &format!("https://{}", server.address().unwrap())).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use atoll_kubeapi::authn::Bearers;
+use atoll_kubeapi::authn::TokenAuthenticator;
 use atoll_kubeapi::environment::Environment;
 use atoll_kubeapi::pki::Pki;
 use atoll_kubeapi::server::Server;
@@ -40,8 +40,9 @@ impl Cluster {
         let folder = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let pki = Pki::ephemeral(&["127.0.0.1".to_owned()], Timestamp::now().as_second()).unwrap();
-        let options =
-            Options::default().bearers(Bearers::new(&pki).unwrap()).environment(Still(AtomicU64::new(1)));
+        let options = Options::default()
+            .tokens(TokenAuthenticator::new(&pki).unwrap())
+            .environment(Still(AtomicU64::new(1)));
         runtime.block_on(async {
             let api = Api::start(Store::memory(), options).await.unwrap();
             let server = Server::bind("127.0.0.1:0".parse().unwrap(), &pki).await.unwrap();

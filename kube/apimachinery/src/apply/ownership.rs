@@ -1,8 +1,8 @@
 //! How a write moves ownership between managers.
 //!
 //! ```text
-//!   written   what changed goes to the writer, what vanished goes from everybody
-//!   applied   the applier has what it applies; what it gave up and nobody else has is removed
+//!   written   what changed goes to the writer, what vanished is removed from all managers
+//!   applied   the applier has what it applies; what it gave up and no other manager has is removed
 //! ```
 
 use super::Manager;
@@ -25,7 +25,7 @@ pub(super) struct Rules<'s> {
 /// Fields that others own and that the write would change.
 pub(super) type Taken = Vec<(Owner, Set)>;
 
-/// Never owned by anybody.
+/// Fields that no manager ever owns.
 const UNOWNED: [&str; 11] = [
     "apiVersion",
     "kind",
@@ -81,10 +81,10 @@ impl Rules<'_> {
         applier: &Owner,
         api_version: &str,
         force: bool,
-    ) -> Result<Option<Value>, Refusal> {
+    ) -> Result<Option<Value>, MergeError> {
         self.renew(managed);
         let merged = merge(live, applied, self.of)
-            .map_err(|problem| Refusal::Unmergeable(format!("failed to merge config: {problem}")))?;
+            .map_err(|problem| MergeError::Unmergeable(format!("failed to merge config: {problem}")))?;
         let set = field_set(applied, self.of).without(&self.ignored);
         let last = managed.get(applier).cloned();
         let time = last.as_ref().and_then(|last| last.time.clone());
@@ -95,7 +95,7 @@ impl Rules<'_> {
         if !force {
             let taken = self.taken(&changed, managed, &others);
             if !taken.is_empty() {
-                return Err(Refusal::Taken(taken));
+                return Err(MergeError::Taken(taken));
             }
         }
         self.take(&changed, managed, &others);
@@ -139,13 +139,13 @@ impl Rules<'_> {
         managed.retain(|_, owned| !owned.set.is_empty());
     }
 
-    /// Removes what the applier had applied and no longer does, unless somebody else has it.
+    /// Removes what the applier had applied and no longer does, unless another manager has it.
     fn prune(&self, merged: &Value, managed: &Managed, last: Option<&Set>) -> Value {
         let Some(last) = last.filter(|last| !last.is_empty()) else { return merged.clone() };
         let named = |set: &Set| set.with_named_fields(Some(self.of));
         let last = named(last);
         let pruned = remove(merged, &last, self.of);
-        // Back comes what anybody has, the applier's new configuration included,
+        // Back comes what any manager has, the applier's new configuration included,
         let all = managed.values().fold(Set::default(), |all, owned| all.union(&owned.set));
         let has = named(&field_set(merged, self.of));
         let kept = named(&field_set(&pruned, self.of)).union(&named(&all));
@@ -157,7 +157,7 @@ impl Rules<'_> {
 }
 
 /// Why an apply is refused.
-pub(super) enum Refusal {
+pub(super) enum MergeError {
     Taken(Taken),
     Unmergeable(String),
 }

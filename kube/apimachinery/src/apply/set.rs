@@ -36,7 +36,7 @@ impl Set {
         self.0.is_empty()
     }
 
-    /// Adds a path, but not the steps that lead to it. Nobody owns the object as a whole.
+    /// Adds a path, but not the steps that lead to it. No manager owns the object as a whole.
     pub(super) fn insert(&mut self, path: &[Element]) {
         let Some((last, way)) = path.split_last() else { return };
         let mut set = self;

@@ -12,7 +12,7 @@ const BRANCHES_MOST: usize = 32;
 /// Most steps and operators.
 const STEPS_MOST: usize = 400;
 
-/// Most levels of the tree: running it takes the stack of whoever asks.
+/// Most levels of the tree: running it takes the caller's stack.
 pub(super) const DEPTH_MOST: usize = 48;
 
 /// What is said of an expression that is too deep.

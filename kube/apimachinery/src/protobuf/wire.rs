@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
                     Wire::Bytes(self.take(length)?)
                 }
                 5 => Wire::Fixed(u64::from(u32::from_le_bytes(self.array()?))),
-                _ => return Err(DecodeError::Malformed("a field is of a kind that nobody uses")),
+                _ => return Err(DecodeError::Malformed("a field has a wire type that is not in use")),
             };
             fields.push((number, value));
         }

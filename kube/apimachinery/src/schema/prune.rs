@@ -1,4 +1,4 @@
-//! Takes away what the schema does not know.
+//! Pruning: drops fields that the schema does not have.
 
 use super::Schema;
 use serde_json::Value;

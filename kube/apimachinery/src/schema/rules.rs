@@ -31,7 +31,7 @@ impl Rules {
     #[must_use]
     pub fn check(&self, value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        self.root.check(value, old, schema, &node::Place::root(value, old, schema), &mut errors);
+        self.root.check(value, old, schema, &node::ValueLocation::root(value, old, schema), &mut errors);
         errors
     }
 }

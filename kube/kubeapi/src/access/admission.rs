@@ -1,15 +1,15 @@
 //! Policies that say no (`ValidatingAdmissionPolicy`), and the fence against giving others more than one has.
 
 use crate::access::rbac::{self, Attributes, Rule, Target};
-use crate::api::Core;
+use crate::api::ApiState;
 use crate::http::encode;
-use crate::http::refusal::Refusal;
-use crate::resources::cached::Cached;
+use crate::http::status_error::StatusError;
 use crate::resources::registry::Registry;
 use crate::resources::strategy::Special;
 use crate::resources::view;
+use crate::storage::cache::Cache;
 use crate::storage::store::{Key, Store};
-use crate::verbs::Ask;
+use crate::verbs::RequestContext;
 use atoll_apimachinery::admission::{self, Policy, Request};
 use atoll_apimachinery::selector::labels;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 /// Policies and their bindings; read again after each change of theirs.
 #[derive(Default)]
 pub(crate) struct Policies {
-    known: Cached<Vec<Bound>>,
+    known: Cache<Vec<Bound>>,
 }
 
 /// A policy and the bindings that put it into force.
@@ -33,11 +33,11 @@ struct Bound {
 impl Policies {
     /// Something of `admissionregistration.k8s.io` was written.
     pub(crate) fn changed(&self) {
-        self.known.changed();
+        self.known.invalidate();
     }
 
     fn now(&self, store: &Store) -> Arc<Vec<Bound>> {
-        self.known.now(|| bound(store))
+        self.known.get(|| bound(store))
     }
 }
 
@@ -68,7 +68,7 @@ fn bound(store: &Store) -> Vec<Bound> {
     bound
 }
 
-impl Ask<'_> {
+impl RequestContext<'_> {
     /// Do the policies let this pass?
     pub(crate) fn admit(
         &self,
@@ -77,12 +77,12 @@ impl Ask<'_> {
         object: Option<&Value>,
         old: Option<&Value>,
         dry_run: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), StatusError> {
         // Policies are not asked about themselves: a wrong one could never be mended.
         if self.resource.group == GROUP {
             return Ok(());
         }
-        let policies = self.core.policies.now(&self.core.store);
+        let policies = self.state.policies.now(&self.state.store);
         if policies.is_empty() {
             return Ok(());
         }
@@ -92,13 +92,13 @@ impl Ask<'_> {
         } else if namespace.is_empty() {
             None
         } else {
-            self.core
+            self.state
                 .store
                 .get(&Key::new("", "namespaces", "", namespace))
                 .map(|found| encode::read(&found.body))
         };
         let user = self.user.info();
-        let uid = self.core.here.uid();
+        let uid = self.state.environment.uid();
         let request = Request {
             operation,
             group: &self.resource.group,
@@ -116,7 +116,7 @@ impl Ask<'_> {
             dry_run,
             uid: &uid,
         };
-        let registry = self.core.served.now();
+        let registry = self.state.served.now();
         for bound in policies.iter().filter(|bound| bound.policy.matches(&request)) {
             for binding in bound.bindings.iter().filter(|binding| admission::binds(binding, &request)) {
                 self.ask_policy(bound, binding, &request, &registry, name)?;
@@ -132,8 +132,8 @@ impl Ask<'_> {
         request: &Request<'_>,
         registry: &Registry,
         name: &str,
-    ) -> Result<(), Refusal> {
-        let params = self.core.params(bound, binding, request.namespace, registry);
+    ) -> Result<(), StatusError> {
+        let params = self.state.params(bound, binding, request.namespace, registry);
         let all: Vec<Option<&Value>> = match &params {
             Params::None => vec![None],
             Params::These(found) => found.iter().map(Some).collect(),
@@ -146,30 +146,36 @@ impl Ask<'_> {
     }
 
     /// Does what a policy says.
-    fn heed(&self, outcome: admission::Outcome, name: &str) -> Result<(), Refusal> {
+    fn heed(&self, outcome: admission::Outcome, name: &str) -> Result<(), StatusError> {
         self.warnings().extend(outcome.warnings);
         match outcome.denials.into_iter().next() {
             None => Ok(()),
             Some(denial) => {
                 let causes = vec![json!({"message": denial.message})];
-                Err(Refusal::denied(self.resource.plural(), name, &denial.reason, &denial.message, causes))
+                Err(StatusError::denied(
+                    self.resource.plural(),
+                    name,
+                    &denial.reason,
+                    &denial.message,
+                    causes,
+                ))
             }
         }
     }
 
     /// May the user grant what this role or binding grants?
-    pub(crate) fn check_escalation(&self, object: &Value) -> Result<(), Refusal> {
-        if self.resource.habits.special != Special::Rbac || self.user.is_master() {
+    pub(crate) fn check_escalation(&self, object: &Value) -> Result<(), StatusError> {
+        if self.resource.rules.special != Special::Rbac || self.user.is_master() {
             return Ok(());
         }
-        let access = self.core.access.now(&self.core.store);
+        let access = self.state.rbac.now(&self.state.store);
         let name = text(&object["metadata"]["name"]);
         let namespace = self.namespace();
         let may = |verb: &str, resource: &str, name: &str| {
             let target = Target::Resource { group: rbac::GROUP, resource, subresource: "", namespace, name };
             access.authorize(&Attributes { user: self.user, verb, target }).allows()
         };
-        let forbidden = |why: String| Refusal::forbidden(self.resource.plural(), name, &why);
+        let forbidden = |why: String| StatusError::forbidden(self.resource.plural(), name, &why);
         let rules: Vec<Rule> = match object.get("roleRef") {
             None => {
                 if may("escalate", &self.resource.names.plural, name) {
@@ -184,9 +190,9 @@ impl Ask<'_> {
                     return Ok(());
                 }
                 access.role_rules(kind, role_name, namespace).map_err(|why| {
-                    let subject = crate::http::refusal::Subject { group: rbac::GROUP, name: plural };
+                    let subject = crate::http::status_error::Subject { group: rbac::GROUP, name: plural };
                     let _ = why;
-                    Refusal::not_found(subject, role_name)
+                    StatusError::not_found(subject, role_name)
                 })?
             }
         };
@@ -203,7 +209,7 @@ enum Params {
     Missing,
 }
 
-impl Core {
+impl ApiState {
     fn params(&self, bound: &Bound, binding: &Value, namespace: &str, registry: &Registry) -> Params {
         let kind = &bound.document["spec"]["paramKind"];
         let reference = &binding["spec"]["paramRef"];

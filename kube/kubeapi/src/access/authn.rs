@@ -1,26 +1,26 @@
-//! Who asks: a client certificate, a bearer token, or nobody in particular.
+//! Who asks: a client certificate, a bearer token, or neither (the anonymous user).
 //!
 //! Pure but for the keys: time is an argument. A service account's token says who it was made for; whether that
 //! account still exists is the server's to check ([`Claims::account`]).
 
-mod bearer;
+mod authenticator;
 mod certificate;
 mod token;
 
-pub use bearer::{Bearer, Bearers};
+pub use authenticator::{TokenAuthenticator, TokenIdentity};
 pub use token::{Bound, Claims, ISSUER, Issue, TokenError, TokenKey};
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The group of everybody who has shown who they are.
+/// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of those who have not.
+/// The group of all others.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything, whatever the roles say.
 pub const MASTERS: &str = "system:masters";
 
-/// Somebody who asks, as `userInfo` has it.
+/// The user that sends a request, as `userInfo` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct User {
     /// The user's name.
@@ -60,7 +60,7 @@ impl User {
         info
     }
 
-    /// Somebody who has shown nothing.
+    /// The user of a request without certificate and token.
     pub fn anonymous() -> Self {
         Self { name: "system:anonymous".into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
@@ -85,7 +85,7 @@ impl User {
     }
 }
 
-/// Why a client certificate is nobody's.
+/// Why a client certificate names no user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
     /// It isn't DER as certificates have it.

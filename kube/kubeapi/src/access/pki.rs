@@ -58,7 +58,7 @@ pub enum PkiError {
         source: std::io::Error,
     },
     /// A file isn't what it should be.
-    #[error("{} is unusable: {why}; put the right one back, or restore a backup", path.display())]
+    #[error("{} is unusable: {why}; put the right file back, or restore a backup", path.display())]
     Unusable {
         /// Which.
         path: PathBuf,
@@ -74,7 +74,7 @@ pub enum PkiError {
 }
 
 /// What is kept of a [`Pki`].
-struct Kept {
+struct StoredKeys {
     ca: String,
     ca_key: String,
     token_key: String,
@@ -108,8 +108,8 @@ impl Pki {
         Self::of(make::keys(now)?, names, now)
     }
 
-    fn of(kept: Kept, names: &[String], now: i64) -> Result<Self, PkiError> {
-        let Kept { ca, ca_key, token_key, admin_token } = kept;
+    fn of(kept: StoredKeys, names: &[String], now: i64) -> Result<Self, PkiError> {
+        let StoredKeys { ca, ca_key, token_key, admin_token } = kept;
         let (server, admin) = make::certificates(&ca_key, names, now)?;
         Ok(Self { ca, server, admin, admin_token, token_key })
     }

@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 /// The API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What somebody wants to do.
+/// What a user wants to do.
 #[derive(Debug, Clone, Copy)]
 pub struct Attributes<'a> {
     /// Who.
@@ -36,7 +36,7 @@ pub struct Attributes<'a> {
     pub target: Target<'a>,
 }
 
-/// What somebody wants to do it to.
+/// What the user wants to do it to.
 #[derive(Debug, Clone, Copy)]
 pub enum Target<'a> {
     /// An object, or a collection of them.
@@ -78,8 +78,8 @@ impl Decision {
     }
 }
 
-/// What a refusal tells the user, to be put after `<resource> "<name>" is forbidden: `.
-pub fn refusal(attributes: &Attributes<'_>, reason: &str) -> String {
+/// What an error tells the user, to be put after `<resource> "<name>" is forbidden: `.
+pub fn denial(attributes: &Attributes<'_>, reason: &str) -> String {
     let user = &attributes.user.name;
     let verb = attributes.verb;
     let message = match attributes.target {
@@ -108,7 +108,7 @@ pub struct Authorizer {
     /// By namespace and name; cluster roles have the namespace "".
     roles: BTreeMap<String, BTreeMap<String, Role>>,
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
-    /// What gathering roles gather, once somebody asks.
+    /// The rules of aggregated roles, computed when they are first needed.
     gathered: OnceLock<BTreeMap<String, Vec<Rule>>>,
 }
 

@@ -8,12 +8,12 @@ use crate::http::decode;
 use crate::http::encode;
 use crate::http::negotiate;
 use crate::http::negotiate::Input;
-use crate::http::refusal::Refusal;
 use crate::http::request::WriteOptions;
+use crate::http::status_error::StatusError;
 use crate::resources::resource::split_api_version;
 use crate::resources::strategy::strings;
 use crate::storage::store::Key;
-use crate::verbs::Ask;
+use crate::verbs::RequestContext;
 use atoll_apimachinery::invalid::FieldError;
 use atoll_apimachinery::{protobuf, strict};
 use http::StatusCode;
@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// How long a token lasts when nobody says, and how long at most and at least.
+/// How long a token lasts by default, at most and at least.
 const LASTS: i64 = 3600;
 const LONGEST: i64 = 1 << 32;
 const SHORTEST: i64 = 600;
@@ -29,45 +29,45 @@ const SHORTEST: i64 = 600;
 const AUDIENCE: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// Answers a review.
-pub(crate) fn answer(ask: &Ask<'_>) -> Result<Answer, Refusal> {
-    let options = WriteOptions::parse(&ask.call.query, "CreateOptions", None)?;
-    let input = negotiate::input(&ask.parts.headers, true)?;
+pub(crate) fn answer(context: &RequestContext<'_>) -> Result<Answer, StatusError> {
+    let options = WriteOptions::parse(&context.info.query, "CreateOptions", None)?;
+    let input = negotiate::input(&context.parts.headers, true)?;
     let mut review =
-        decode::object(&ask.resource, &ask.body, input, options.validation, &mut ask.warnings())?;
+        decode::object(&context.resource, &context.body, input, options.validation, &mut context.warnings())?;
     let spec = review["spec"].clone();
-    match ask.resource.names.kind.as_str() {
-        "SelfSubjectReview" => review["status"] = json!({"userInfo": ask.user.info()}),
+    match context.resource.names.kind.as_str() {
+        "SelfSubjectReview" => review["status"] = json!({"userInfo": context.user.info()}),
         "TokenReview" => {
             if spec["token"].as_str().unwrap_or_default().is_empty() {
-                return Err(Refusal::bad_request("token is required for TokenReview in authentication"));
+                return Err(StatusError::bad_request("token is required for TokenReview in authentication"));
             }
-            review["status"] = token_status(ask, &spec);
+            review["status"] = token_status(context, &spec);
         }
-        "SelfSubjectAccessReview" => review["status"] = access(ask, ask.user, &spec, &review)?,
-        "SelfSubjectRulesReview" => review["status"] = rules(ask, &spec)?,
+        "SelfSubjectAccessReview" => review["status"] = access(context, context.user, &spec, &review)?,
+        "SelfSubjectRulesReview" => review["status"] = rules(context, &spec)?,
         _ => {
             let user = named_user(&spec);
             if user.name.is_empty() && user.groups.is_empty() {
                 let why = "at least one of user or group must be specified";
                 let error = FieldError::invalid("spec.user", "", why);
-                return Err(Refusal::invalid(ask.resource.kind(), "", &[error]));
+                return Err(StatusError::invalid(context.resource.kind(), "", &[error]));
             }
-            if ask.resource.namespaced
-                && spec["resourceAttributes"]["namespace"] != ask.target.namespace.as_str()
+            if context.resource.namespaced
+                && spec["resourceAttributes"]["namespace"] != context.target.namespace.as_str()
             {
-                let why = format!("must match metadata.namespace: {}", ask.target.namespace);
+                let why = format!("must match metadata.namespace: {}", context.target.namespace);
                 let shown = spec["resourceAttributes"]["namespace"].clone();
                 let error = FieldError::invalid("spec.resourceAttributes.namespace", shown, why);
-                return Err(Refusal::invalid(ask.resource.kind(), "", &[error]));
+                return Err(StatusError::invalid(context.resource.kind(), "", &[error]));
             }
-            review["status"] = access(ask, &user, &spec, &review)?;
+            review["status"] = access(context, &user, &spec, &review)?;
         }
     }
     review["metadata"]["creationTimestamp"] = Value::Null;
-    if ask.resource.names.kind == "SelfSubjectReview" {
-        review["metadata"]["creationTimestamp"] = ask.core.here.stamp().into();
+    if context.resource.names.kind == "SelfSubjectReview" {
+        review["metadata"]["creationTimestamp"] = context.state.environment.stamp().into();
     }
-    Ok(Answer::value(StatusCode::CREATED, &review, ask.output.notation).warn(&ask.warnings()))
+    Ok(Answer::value(StatusCode::CREATED, &review, context.output.media_type).warn(&context.warnings()))
 }
 
 fn named_user(spec: &Value) -> User {
@@ -81,10 +81,10 @@ fn named_user(spec: &Value) -> User {
     }
 }
 
-fn token_status(ask: &Ask<'_>, spec: &Value) -> Value {
+fn token_status(context: &RequestContext<'_>, spec: &Value) -> Value {
     let token = spec["token"].as_str().unwrap_or_default();
     let audiences: Vec<String> = strings(&spec["audiences"]).map(str::to_owned).collect();
-    match ask.core.user_of(token, &audiences) {
+    match context.state.user_of(token, &audiences) {
         Some((user, good_for)) => {
             let shared: Vec<String> =
                 good_for.into_iter().filter(|one| audiences.is_empty() || audiences.contains(one)).collect();
@@ -95,7 +95,12 @@ fn token_status(ask: &Ask<'_>, spec: &Value) -> Value {
 }
 
 /// May this user do what the review describes?
-fn access(ask: &Ask<'_>, user: &User, spec: &Value, review: &Value) -> Result<Value, Refusal> {
+fn access(
+    context: &RequestContext<'_>,
+    user: &User,
+    spec: &Value,
+    review: &Value,
+) -> Result<Value, StatusError> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let name = text(&review["metadata"]["name"]);
@@ -110,7 +115,7 @@ fn access(ask: &Ask<'_>, user: &User, spec: &Value, review: &Value) -> Result<Va
         let field =
             if resource.is_object() { "spec.nonResourceAttributes" } else { "spec.resourceAttributes" };
         let error = FieldError::invalid(field, Value::Null, why);
-        return Err(Refusal::invalid(ask.resource.kind(), &name, &[error]));
+        return Err(StatusError::invalid(context.resource.kind(), &name, &[error]));
     }
     let field = |name: &str| text(&resource[name]);
     let (verb, group, plural) = (field("verb"), field("group"), field("resource"));
@@ -128,7 +133,7 @@ fn access(ask: &Ask<'_>, user: &User, spec: &Value, review: &Value) -> Result<Va
     } else {
         Attributes { user, verb: &path_verb, target: Target::Path(&path_text) }
     };
-    Ok(match ask.core.access.now(&ask.core.store).authorize(&attributes) {
+    Ok(match context.state.rbac.now(&context.state.store).authorize(&attributes) {
         Decision::Allow { reason } if reason.is_empty() => json!({"allowed": true}),
         Decision::Allow { reason } => json!({"allowed": true, "reason": reason}),
         Decision::NoOpinion { reason } if reason.is_empty() => json!({"allowed": false}),
@@ -136,15 +141,15 @@ fn access(ask: &Ask<'_>, user: &User, spec: &Value, review: &Value) -> Result<Va
     })
 }
 
-fn rules(ask: &Ask<'_>, spec: &Value) -> Result<Value, Refusal> {
+fn rules(context: &RequestContext<'_>, spec: &Value) -> Result<Value, StatusError> {
     let namespace = spec["namespace"].as_str().unwrap_or_default();
     if namespace.is_empty() {
-        return Err(Refusal::bad_request("no namespace on request"));
+        return Err(StatusError::bad_request("no namespace on request"));
     }
-    let (rules, problems) = ask.core.access.now(&ask.core.store).rules_for(ask.user, namespace);
+    let (rules, problems) = context.state.rbac.now(&context.state.store).rules_for(context.user, namespace);
     let rules = json!(rules);
     let mut status = json!({"resourceRules": [], "nonResourceRules": [], "incomplete": !problems.is_empty()});
-    let everything = ask.user.is_master();
+    let everything = context.user.is_master();
     if everything {
         status["resourceRules"] = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
         status["nonResourceRules"] = json!([{"verbs": ["*"], "nonResourceURLs": ["*"]}]);
@@ -164,19 +169,19 @@ fn rules(ask: &Ask<'_>, spec: &Value) -> Result<Value, Refusal> {
 }
 
 /// A token for a service account.
-pub(crate) fn token(ask: &Ask<'_>) -> Result<Answer, Refusal> {
-    let wrong = |why: String| Refusal::bad_request(why);
-    let mut request = match negotiate::input(&ask.parts.headers, true)? {
-        Input::Json if ask.body.is_empty() => json!({}),
-        Input::Json => strict::parse(&ask.body).map_err(|error| wrong(error.to_string()))?.0,
-        Input::Yaml => strict::parse_yaml(&ask.body).map_err(|error| wrong(error.to_string()))?.0,
-        Input::Protobuf => protobuf::decode(&ask.body).map_err(|error| wrong(error.to_string()))?,
+pub(crate) fn token(context: &RequestContext<'_>) -> Result<Answer, StatusError> {
+    let wrong = |why: String| StatusError::bad_request(why);
+    let mut request = match negotiate::input(&context.parts.headers, true)? {
+        Input::Json if context.body.is_empty() => json!({}),
+        Input::Json => strict::parse(&context.body).map_err(|error| wrong(error.to_string()))?.0,
+        Input::Yaml => strict::parse_yaml(&context.body).map_err(|error| wrong(error.to_string()))?.0,
+        Input::Protobuf => protobuf::decode(&context.body).map_err(|error| wrong(error.to_string()))?,
     };
-    let account = encode::read(&ask.stored(&ask.target.name)?.body);
-    let Some(bearers) = &ask.core.bearers else {
-        return Err(Refusal::unavailable("this API has no key for tokens"));
+    let account = encode::read(&context.stored(&context.target.name)?.body);
+    let Some(tokens) = &context.state.tokens else {
+        return Err(StatusError::unavailable("this API has no key for tokens"));
     };
-    let kind = crate::http::refusal::Subject { group: "authentication.k8s.io", name: "TokenRequest" };
+    let kind = crate::http::status_error::Subject { group: "authentication.k8s.io", name: "TokenRequest" };
     let spec = &request["spec"];
     let asked = spec["expirationSeconds"].as_i64().unwrap_or(LASTS);
     let mut errors = Vec::new();
@@ -189,19 +194,19 @@ pub(crate) fn token(ask: &Ask<'_>) -> Result<Answer, Refusal> {
         errors.push(FieldError::invalid("spec.expirationSeconds", asked, why));
     }
     if !errors.is_empty() {
-        return Err(Refusal::invalid(kind, "", &errors));
+        return Err(StatusError::invalid(kind, "", &errors));
     }
     let mut audiences: Vec<String> = strings(&spec["audiences"]).map(str::to_owned).collect();
     if audiences.is_empty() {
         audiences.push(AUDIENCE.to_owned());
     }
-    let bound = bound(ask, &spec["boundObjectRef"])?;
+    let bound = bound(context, &spec["boundObjectRef"])?;
     let uid = account["metadata"]["uid"].as_str().unwrap_or_default();
-    let now = ask.core.here.now().as_second();
-    let id = ask.core.here.uid();
+    let now = context.state.environment.now().as_second();
+    let id = context.state.environment.uid();
     let issue = Issue {
-        namespace: &ask.target.namespace,
-        name: &ask.target.name,
+        namespace: &context.target.namespace,
+        name: &context.target.name,
         uid,
         audiences: &audiences,
         bound,
@@ -209,12 +214,12 @@ pub(crate) fn token(ask: &Ask<'_>) -> Result<Answer, Refusal> {
         seconds: asked,
         id: &id,
     };
-    let token = bearers.key().issue(&issue).map_err(|error| Refusal::internal(&error.to_string()))?;
+    let token = tokens.key().issue(&issue).map_err(|error| StatusError::internal(&error.to_string()))?;
     let ends = Timestamp::from_second(now + asked).map(seconds).unwrap_or_default();
     request["kind"] = "TokenRequest".into();
     request["apiVersion"] = "authentication.k8s.io/v1".into();
     request["metadata"] = json!({
-        "name": ask.target.name, "namespace": ask.target.namespace, "creationTimestamp": ask.core.here.stamp(),
+        "name": context.target.name, "namespace": context.target.namespace, "creationTimestamp": context.state.environment.stamp(),
     });
     request["spec"]["audiences"] = json!(audiences);
     request["spec"]["expirationSeconds"] = asked.into();
@@ -222,11 +227,11 @@ pub(crate) fn token(ask: &Ask<'_>) -> Result<Answer, Refusal> {
         request["spec"]["boundObjectRef"] = Value::Null;
     }
     request["status"] = json!({"token": token, "expirationTimestamp": ends});
-    Ok(Answer::value(StatusCode::CREATED, &request, ask.output.notation).warn(&ask.warnings()))
+    Ok(Answer::value(StatusCode::CREATED, &request, context.output.media_type).warn(&context.warnings()))
 }
 
 /// The object that a token ends with.
-fn bound(ask: &Ask<'_>, reference: &Value) -> Result<Option<Bound>, Refusal> {
+fn bound(context: &RequestContext<'_>, reference: &Value) -> Result<Option<Bound>, StatusError> {
     if !reference.is_object() {
         return Ok(None);
     }
@@ -238,19 +243,19 @@ fn bound(ask: &Ask<'_>, reference: &Value) -> Result<Option<Bound>, Refusal> {
         other => {
             let (group, version) = split_api_version(reference["apiVersion"].as_str().unwrap_or_default());
             let why = format!("cannot bind token to object of type {group}/{version}, Kind={other}");
-            return Err(Refusal::bad_request(why));
+            return Err(StatusError::bad_request(why));
         }
     };
-    let subject = crate::http::refusal::Subject { group: "", name: plural };
-    let key = Key::new("", plural, &ask.target.namespace, &name);
-    let found = ask.core.store.get(&key).ok_or_else(|| Refusal::not_found(subject, &name))?;
-    let uid = encode::Glance::of(&found.body).metadata.uid.into_owned();
+    let subject = crate::http::status_error::Subject { group: "", name: plural };
+    let key = Key::new("", plural, &context.target.namespace, &name);
+    let found = context.state.store.get(&key).ok_or_else(|| StatusError::not_found(subject, &name))?;
+    let uid = encode::PartialObject::of(&found.body).metadata.uid.into_owned();
     if !text("uid").is_empty() && text("uid") != uid {
         let why = format!(
             "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
             text("uid")
         );
-        return Err(Refusal::conflict(subject, &name, &why));
+        return Err(StatusError::conflict(subject, &name, &why));
     }
     Ok(Some(Bound { kind, name, uid }))
 }

@@ -1,10 +1,10 @@
 //! What every API has from its first start on: a few namespaces, and the default roles.
 
-use super::Core;
+use super::ApiState;
 use crate::access::rbac;
 use crate::http::encode;
-use crate::http::encode::Glance;
-use crate::http::refusal::Refusal;
+use crate::http::encode::PartialObject;
+use crate::http::status_error::StatusError;
 use crate::resources::strategy;
 use crate::storage::store::{Key, WriteError};
 use futures_util::future::{try_join, try_join_all};
@@ -13,9 +13,9 @@ use std::net::Ipv4Addr;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-impl Core {
+impl ApiState {
     /// Makes what is missing.
-    pub(super) async fn bootstrap(&self) -> Result<(), Refusal> {
+    pub(super) async fn bootstrap(&self) -> Result<(), StatusError> {
         let namespaces = NAMESPACES.map(|name| {
             ("namespaces", "", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
         });
@@ -30,7 +30,7 @@ impl Core {
         let page = self
             .store
             .list(&prefix, None, None, None)
-            .map_err(|error| Refusal::internal(&error.to_string()))?;
+            .map_err(|error| StatusError::internal(&error.to_string()))?;
         self.served.change(|served| {
             for object in &page.objects {
                 let definition = encode::read(&object.body);
@@ -43,29 +43,29 @@ impl Core {
     }
 
     /// Makes the Service that clients in a cluster find their API by, if it is missing.
-    pub(crate) async fn ensure_service(&self) -> Result<(), Refusal> {
+    pub(crate) async fn ensure_service(&self) -> Result<(), StatusError> {
         self.ensure("services", "", kubernetes_service(self.addresses.network().first())).await
     }
 
-    async fn ensure(&self, plural: &str, group: &str, mut object: Value) -> Result<(), Refusal> {
+    async fn ensure(&self, plural: &str, group: &str, mut object: Value) -> Result<(), StatusError> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let key = Key::new(group, plural, namespace, &name);
-        if self.store.get(&key).is_some_and(|found| !Glance::of(&found.body).metadata.uid.is_empty()) {
+        if self.store.get(&key).is_some_and(|found| !PartialObject::of(&found.body).metadata.uid.is_empty()) {
             return Ok(());
         }
-        object["metadata"]["uid"] = self.here.uid().into();
-        object["metadata"]["creationTimestamp"] = self.here.stamp().into();
+        object["metadata"]["uid"] = self.environment.uid().into();
+        object["metadata"]["creationTimestamp"] = self.environment.stamp().into();
         let registry = self.served.now();
         let Some(resource) = registry.any_version(group, plural) else { return Ok(()) };
         strategy::default(resource, &mut object);
         strategy::prepare_create(resource, &mut object);
-        if let Ok(reservation) = self.addresses.reserve(resource, &mut object, None, &self.here) {
+        if let Ok(reservation) = self.addresses.reserve(resource, &mut object, None, &self.environment) {
             reservation.keep();
         }
         match self.write(resource, key, &object, None).await {
             Ok(_) | Err(WriteError::Exists(_)) => Ok(()),
-            Err(error) => Err(Refusal::internal(&error.to_string())),
+            Err(error) => Err(StatusError::internal(&error.to_string())),
         }
     }
 }

@@ -1,71 +1,76 @@
 //! One request: who, what, may they, and which function does it.
 
-use super::Core;
-use super::service::Who;
+use super::ApiState;
+use super::service::Caller;
 use crate::access::authn::User;
 use crate::access::reviews;
 use crate::http::answer::Answer;
-use crate::http::negotiate::{self, Notation};
-use crate::http::refusal::Refusal;
-use crate::http::request::{Call, Target};
+use crate::http::negotiate::{self, MediaType};
+use crate::http::request::{RequestInfo, Target};
+use crate::http::status_error::StatusError;
 use crate::resources::discovery;
 use crate::resources::openapi;
 use crate::resources::resource::{Resource, Subresource};
 use crate::storage::backup::{BACKUP_PATH, Backup};
-use crate::verbs::Ask;
+use crate::verbs::RequestContext;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, StatusCode};
 use serde_json::json;
 use std::sync::Arc;
 
-impl Core {
+impl ApiState {
     /// Answers a request.
-    pub(crate) async fn answer(self: &Arc<Self>, parts: &Parts, body: Bytes, who: &Who) -> Answer {
-        let notation = match negotiate::output(&parts.headers) {
-            Ok(output) => output.notation,
-            Err(_) => Notation::Json,
+    pub(crate) async fn answer(self: &Arc<Self>, parts: &Parts, body: Bytes, who: &Caller) -> Answer {
+        let media_type = match negotiate::output(&parts.headers) {
+            Ok(output) => output.media_type,
+            Err(_) => MediaType::Json,
         };
         match self.try_answer(parts, body, who).await {
             Ok(answer) => answer,
-            Err(refusal) => Answer::refusal(&refusal, notation),
+            Err(error) => Answer::error(&error, media_type),
         }
     }
 
-    async fn try_answer(self: &Arc<Self>, parts: &Parts, body: Bytes, who: &Who) -> Result<Answer, Refusal> {
+    async fn try_answer(
+        self: &Arc<Self>,
+        parts: &Parts,
+        body: Bytes,
+        who: &Caller,
+    ) -> Result<Answer, StatusError> {
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
-        let call = Call::parse(&parts.method, path, query)
-            .ok_or_else(|| Refusal::bad_request("the path is not valid UTF-8"))?;
+        let info = RequestInfo::parse(&parts.method, path, query)
+            .ok_or_else(|| StatusError::bad_request("the path is not valid UTF-8"))?;
         let user = self.identify(&parts.headers, who)?;
-        self.authorize_call(&user, &call)?;
-        match &call.target {
-            None => Ok(self.page(parts, &call)),
-            Some(target) => Box::pin(self.resource(parts, body, &user, &call, target)).await,
+        self.authorize_request(&user, &info)?;
+        match &info.target {
+            None => Ok(self.page(parts, &info)),
+            Some(target) => Box::pin(self.resource(parts, body, &user, &info, target)).await,
         }
     }
 
     /// Paths that are no resources.
-    fn page(&self, parts: &Parts, call: &Call) -> Answer {
+    fn page(&self, parts: &Parts, info: &RequestInfo) -> Answer {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
-            return Answer::refusal(&Refusal::method_not_allowed(), Notation::Json);
+            return Answer::error(&StatusError::method_not_allowed(), MediaType::Json);
         }
         let registry = self.served.now();
-        match call.path.trim_end_matches('/') {
-            page @ ("/healthz" | "/livez" | "/readyz") if call.query.first("verbose").is_some() => {
+        match info.path.trim_end_matches('/') {
+            page @ ("/healthz" | "/livez" | "/readyz") if info.query.first("verbose").is_some() => {
                 let name = page.trim_start_matches('/');
                 Answer::text(StatusCode::OK, &format!("[+]ping ok\n[+]store ok\n{name} check passed\n"))
             }
             "/healthz" | "/livez" | "/readyz" => Answer::text(StatusCode::OK, "ok"),
-            "/.well-known/openid-configuration" => Answer::value(StatusCode::OK, &openid(), Notation::Json),
+            "/.well-known/openid-configuration" => Answer::value(StatusCode::OK, &openid(), MediaType::Json),
             path if path.starts_with("/healthz/")
                 || path.starts_with("/livez/")
                 || path.starts_with("/readyz/") =>
             {
                 Answer::text(StatusCode::OK, "ok")
             }
-            "/version" => Answer::value(StatusCode::OK, &self.version_info(), Notation::Json),
-            "/openid/v1/jwks" => match &self.bearers {
-                Some(bearers) => Answer::value(StatusCode::OK, &bearers.key().key_set(), Notation::Json),
+            "/version" => Answer::value(StatusCode::OK, &self.version_info(), MediaType::Json),
+            "/openid/v1/jwks" => match &self.tokens {
+                Some(tokens) => Answer::value(StatusCode::OK, &tokens.key().key_set(), MediaType::Json),
                 None => Answer::no_page(),
             },
             BACKUP_PATH => self.backup(),
@@ -79,7 +84,7 @@ impl Core {
         let Some(data_dir) = &self.data_dir else { return Answer::no_page() };
         match Backup::take(&self.store, data_dir) {
             Ok(backup) => Answer::stream(futures_util::stream::iter(backup)),
-            Err(error) => Answer::refusal(&Refusal::internal(&error.to_string()), Notation::Json),
+            Err(error) => Answer::error(&StatusError::internal(&error.to_string()), MediaType::Json),
         }
     }
 
@@ -97,29 +102,33 @@ impl Core {
         parts: &Parts,
         body: Bytes,
         user: &User,
-        call: &Call,
+        info: &RequestInfo,
         target: &Target,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Answer, StatusError> {
         let registry = self.served.now();
         let Some(resource) = registry.find(&target.group, &target.version, &target.resource) else {
-            // Below a built-in version somebody knows that there is no such resource; elsewhere there is just no page.
+            // Below a built-in version the answer is a Status of an unknown resource; elsewhere it is a plain 404.
             let known = registry.version(&target.group, &target.version);
             let built_in =
                 known.is_some_and(|version| version.resources.values().any(|one| one.custom.is_none()));
-            return if built_in { Err(Refusal::unknown_resource()) } else { Ok(Answer::no_page()) };
+            return if built_in { Err(StatusError::unknown_resource()) } else { Ok(Answer::no_page()) };
         };
         let missing = || {
-            if resource.custom.is_some() { Ok(Answer::no_page()) } else { Err(Refusal::unknown_resource()) }
+            if resource.custom.is_some() {
+                Ok(Answer::no_page())
+            } else {
+                Err(StatusError::unknown_resource())
+            }
         };
-        let across = matches!(call.verb, "list" | "watch") && target.name.is_empty();
+        let across = matches!(info.verb, "list" | "watch") && target.name.is_empty();
         let in_namespace = !target.namespace.is_empty();
         let is_namespace = resource.is("", "namespaces") && target.name == target.namespace;
         if target.deeper || (!resource.namespaced && in_namespace && !is_namespace) {
             return missing();
         }
         if resource.namespaced && !in_namespace && !across {
-            return match (resource.custom.is_some(), call.verb) {
-                (false, "create" | "deletecollection") => Err(Refusal::method_not_allowed()),
+            return match (resource.custom.is_some(), info.verb) {
+                (false, "create" | "deletecollection") => Err(StatusError::method_not_allowed()),
                 _ => missing(),
             };
         }
@@ -128,14 +137,14 @@ impl Core {
             name => match resource.subresource(name) {
                 Some(known) => Some(known.clone()),
                 None if resource.custom.is_some() => {
-                    return Err(Refusal::not_found(resource.plural(), &target.name));
+                    return Err(StatusError::not_found(resource.plural(), &target.name));
                 }
-                None => return Err(Refusal::unknown_resource()),
+                None => return Err(StatusError::unknown_resource()),
             },
         };
         let resource = Arc::clone(resource);
-        let ask = Ask::new(self, parts, user, call, target, resource, subresource, body)?;
-        Box::pin(route(ask)).await
+        let context = RequestContext::new(self, parts, user, info, target, resource, subresource, body)?;
+        Box::pin(route(context)).await
     }
 }
 
@@ -150,34 +159,36 @@ fn openid() -> serde_json::Value {
     })
 }
 
-async fn route(ask: Ask<'_>) -> Result<Answer, Refusal> {
-    let resource = Arc::clone(&ask.resource);
+async fn route(context: RequestContext<'_>) -> Result<Answer, StatusError> {
+    let resource = Arc::clone(&context.resource);
     if resource.verbs == ["create"] {
-        return match ask.call.verb {
-            "create" => reviews::answer(&ask),
-            _ => Err(Refusal::method_not_allowed()),
+        return match context.info.verb {
+            "create" => reviews::answer(&context),
+            _ => Err(StatusError::method_not_allowed()),
         };
     }
-    match (&ask.subresource, ask.call.verb) {
-        (None, "get") => ask.get(),
-        (None, "list") => ask.list(),
-        (None, "watch") => ask.watch(),
-        (None, "create") if ask.target.name.is_empty() => ask.create().await,
-        (None, "update") if !ask.target.name.is_empty() => ask.update().await,
-        (None, "patch") if !ask.target.name.is_empty() => ask.patch().await,
-        (None, "delete") => ask.delete().await,
-        (None, "deletecollection") if allows(&resource, "deletecollection") => ask.delete_collection().await,
-        (Some(Subresource::Status), "get") => ask.get(),
-        (Some(Subresource::Status | Subresource::Finalize), "update") => ask.update().await,
-        (Some(Subresource::Status), "patch") => ask.patch().await,
-        (Some(Subresource::Scale(_)), "get") => ask.get_scale(),
-        (Some(Subresource::Scale(_)), "update") => ask.update_scale().await,
-        (Some(Subresource::Scale(_)), "patch") => ask.patch_scale().await,
-        (Some(Subresource::Token), "create") => reviews::token(&ask),
-        (Some(Subresource::Log), "get") => ask.log(),
-        (Some(Subresource::Exec | Subresource::Attach), "get" | "create") => ask.session(),
-        (_, verb) if resource.custom.is_some() => Err(Refusal::not_supported(resource.plural(), verb)),
-        _ => Err(Refusal::method_not_allowed()),
+    match (&context.subresource, context.info.verb) {
+        (None, "get") => context.get(),
+        (None, "list") => context.list(),
+        (None, "watch") => context.watch(),
+        (None, "create") if context.target.name.is_empty() => context.create().await,
+        (None, "update") if !context.target.name.is_empty() => context.update().await,
+        (None, "patch") if !context.target.name.is_empty() => context.patch().await,
+        (None, "delete") => context.delete().await,
+        (None, "deletecollection") if allows(&resource, "deletecollection") => {
+            context.delete_collection().await
+        }
+        (Some(Subresource::Status), "get") => context.get(),
+        (Some(Subresource::Status | Subresource::Finalize), "update") => context.update().await,
+        (Some(Subresource::Status), "patch") => context.patch().await,
+        (Some(Subresource::Scale(_)), "get") => context.get_scale(),
+        (Some(Subresource::Scale(_)), "update") => context.update_scale().await,
+        (Some(Subresource::Scale(_)), "patch") => context.patch_scale().await,
+        (Some(Subresource::Token), "create") => reviews::token(&context),
+        (Some(Subresource::Log), "get") => context.log(),
+        (Some(Subresource::Exec | Subresource::Attach), "get" | "create") => context.session(),
+        (_, verb) if resource.custom.is_some() => Err(StatusError::not_supported(resource.plural(), verb)),
+        _ => Err(StatusError::method_not_allowed()),
     }
 }
 

@@ -3,8 +3,8 @@
 use super::Api;
 use crate::access::authn::User;
 use crate::http::answer::{Answer, Body};
-use crate::http::negotiate::Notation;
-use crate::http::refusal::Refusal;
+use crate::http::negotiate::MediaType;
+use crate::http::status_error::StatusError;
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The most bytes that a request's body may have.
 pub(crate) const MOST_BYTES: usize = 3 * 1024 * 1024;
-/// How much of a body that is too long is read and dropped, so that whoever sends it hears why: a connection that is
+/// How much of a body that is too long is read and dropped, so that the sender gets the error: a connection that is
 /// closed while they send is all that they would see.
 const MOST_DROPPED: usize = 4 * MOST_BYTES;
 /// How long a client may take to send it.
@@ -26,12 +26,12 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Service {
     api: Api,
-    who: Who,
+    who: Caller,
 }
 
 /// How the asking user is known.
 #[derive(Clone)]
-pub(crate) enum Who {
+pub(crate) enum Caller {
     /// The process itself vouches for them.
     Trusted(User),
     /// By a client certificate, or by what the request says.
@@ -40,11 +40,11 @@ pub(crate) enum Who {
 
 impl Service {
     pub(crate) fn trusted(api: Api, user: User) -> Self {
-        Self { api, who: Who::Trusted(user) }
+        Self { api, who: Caller::Trusted(user) }
     }
 
     pub(crate) fn remote(api: Api, certified: Option<User>) -> Self {
-        Self { api, who: Who::Remote(certified) }
+        Self { api, who: Caller::Remote(certified) }
     }
 
     /// Answers one request.
@@ -55,15 +55,15 @@ impl Service {
     {
         let (parts, body) = request.into_parts();
         let answer = match read(body).await {
-            Ok(body) => self.api.core.answer(&parts, body, &self.who).await,
-            Err(refusal) => Answer::refusal(&refusal, Notation::Json),
+            Ok(body) => self.api.state.answer(&parts, body, &self.who).await,
+            Err(error) => Answer::error(&error, MediaType::Json),
         };
         answer.into_response()
     }
 }
 
 /// A whole body, unless it is too long or too slow.
-async fn read<B>(body: B) -> Result<Bytes, Refusal>
+async fn read<B>(body: B) -> Result<Bytes, StatusError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -71,7 +71,7 @@ where
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let too_large = || Refusal::too_large(&format!("limit is {MOST_BYTES}"));
+    let too_large = || StatusError::too_large(&format!("limit is {MOST_BYTES}"));
     if body.size_hint().lower() > MOST_DROPPED as u64 {
         return Err(too_large());
     }
@@ -80,8 +80,9 @@ where
         let mut all = BytesMut::new();
         let mut dropped = 0;
         while let Some(frame) = body.frame().await {
-            let frame = frame
-                .map_err(|error| Refusal::bad_request(format!("cannot read the request's body: {error}")))?;
+            let frame = frame.map_err(|error| {
+                StatusError::bad_request(format!("cannot read the request's body: {error}"))
+            })?;
             if let Ok(data) = frame.into_data() {
                 if dropped == 0 && all.len() + data.len() <= MOST_BYTES {
                     all.extend_from_slice(&data);
@@ -95,7 +96,7 @@ where
         }
         if dropped > 0 { Err(too_large()) } else { Ok(all.freeze()) }
     };
-    let slow = |_| Refusal::timeout("the request's body did not arrive in time");
+    let slow = |_| StatusError::timeout("the request's body did not arrive in time");
     tokio::time::timeout(BODY_WITHIN, collect).await.map_err(slow)?
 }
 

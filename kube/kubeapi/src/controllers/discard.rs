@@ -1,6 +1,6 @@
 //! Objects that the server itself deletes or changes.
 
-use crate::api::Core;
+use crate::api::ApiState;
 use crate::http::request::{DeleteOptions, Propagation};
 use crate::resources::resource::Resource;
 use crate::resources::strategy::take_out;
@@ -18,8 +18,8 @@ pub(super) enum Fate {
     Waits,
 }
 
-impl Core {
-    /// Deletes an object as a client would, without asking anybody.
+impl ApiState {
+    /// Deletes an object as a client would, without authorisation.
     pub(super) async fn discard(
         &self,
         resource: &Resource,
@@ -30,7 +30,7 @@ impl Core {
         loop {
             let Some(existing) = self.store.get(key) else { return Ok(Fate::Gone) };
             let old = view::shown(resource, &existing);
-            let outcome = match next_step(resource, &old, &options, self.here.now()) {
+            let outcome = match next_step(resource, &old, &options, self.environment.now()) {
                 Step::Nothing => return Ok(Fate::Waits),
                 Step::Mark(new) => {
                     let written = self.write(resource, key.clone(), &new, Some(existing.revision)).await;
@@ -74,7 +74,7 @@ impl Core {
     }
 }
 
-/// Takes a finalizer away. False if it was not there.
+/// Removes a finalizer. False if it was not there.
 pub(super) fn drop_finalizer(object: &mut Value, name: &str) -> bool {
     take_out(&mut object["metadata"], "finalizers", |one| one == name)
 }

@@ -1,6 +1,6 @@
-//! Events are news: after an hour they go.
+//! Events expire after an hour.
 
-use crate::api::Core;
+use crate::api::ApiState;
 use crate::http::encode;
 use crate::storage::store::{Key, Object};
 use jiff::{SignedDuration, Timestamp};
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 /// How long an event stays after it was last written.
 const STAYS: SignedDuration = SignedDuration::from_hours(1);
-/// How often somebody looks.
+/// How often old events are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(300);
 
-/// Takes old events away, for ever.
-pub(super) async fn run(core: Arc<Core>) {
+/// Deletes expired events, for ever.
+pub(super) async fn run(state: Arc<ApiState>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let registry = core.served.now();
+        let registry = state.served.now();
         let Some(resource) = registry.find("", "v1", "events") else { return };
-        let page = core.store.list(&Key::resource_prefix("", "events"), None, None, None);
+        let page = state.store.list(&Key::resource_prefix("", "events"), None, None, None);
         for object in page.map(|page| page.objects).unwrap_or_default() {
-            if is_old(&object, core.here.now())
-                && let Err(error) = core.discard(resource, &object.key, None).await
+            if is_old(&object, state.environment.now())
+                && let Err(error) = state.discard(resource, &object.key, None).await
             {
-                tracing::warn!(key = %object.key, %error, "cannot take an old event away");
+                tracing::warn!(key = %object.key, %error, "cannot delete an expired event");
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Garbage: objects whose owners are gone. Who owns what is read off `ownerReferences`, and kept as an index by uid.
 
 use super::discard::drop_finalizer;
-use crate::api::Core;
-use crate::http::encode::{Glance, Owner};
+use crate::api::ApiState;
+use crate::http::encode::{Owner, PartialObject};
 use crate::http::request::Propagation;
 use crate::resources::resource::Resource;
 use crate::resources::strategy::take_out;
@@ -56,125 +56,125 @@ impl Graph {
 }
 
 /// Collects garbage, for ever.
-pub(super) async fn run(core: Arc<Core>) {
+pub(super) async fn run(state: Arc<ApiState>) {
     loop {
         let mut graph = Graph::default();
-        let Ok(page) = core.store.list("/", None, None, None) else { return };
-        let Ok(mut watch) = core.store.watch("/", Some(page.revision)) else { continue };
+        let Ok(page) = state.store.list("/", None, None, None) else { return };
+        let Ok(mut watch) = state.store.watch("/", Some(page.revision)) else { continue };
         let mut concerned = Vec::new();
         for object in &page.objects {
-            let glance = Glance::of(&object.body);
-            let owners = glance.metadata.owner_references.unwrap_or_default();
-            if !owners.is_empty() || glance.metadata.deletion_timestamp.is_some() {
+            let partial = PartialObject::of(&object.body);
+            let owners = partial.metadata.owner_references.unwrap_or_default();
+            if !owners.is_empty() || partial.metadata.deletion_timestamp.is_some() {
                 concerned.push(object.clone());
             }
             graph.put(&object.key, &owners);
         }
         drop(page);
         for object in concerned {
-            seen(&core, &mut graph, &object).await;
+            seen(&state, &mut graph, &object).await;
         }
         // Falling behind means to look at everything again.
         while let Ok(event) = watch.next().await {
-            take(&core, &mut graph, &event).await;
+            take(&state, &mut graph, &event).await;
         }
     }
 }
 
-async fn take(core: &Core, graph: &mut Graph, event: &Event) {
+async fn take(state: &ApiState, graph: &mut Graph, event: &Event) {
     let object = &event.object;
     if event.kind != EventKind::Deleted {
-        seen(core, graph, object).await;
+        seen(state, graph, object).await;
         return;
     }
-    let uid = Glance::of(&object.body).metadata.uid.into_owned();
+    let uid = PartialObject::of(&object.body).metadata.uid.into_owned();
     let owners = graph.remove(&object.key);
     graph.waiting.remove(&uid);
     for key in graph.owned_by(&uid) {
-        judge(core, graph, &key).await;
+        judge(state, graph, &key).await;
     }
     // Its owners may have waited for nothing else.
     for owner in owners {
         if let Some(key) = graph.waiting.get(&owner).cloned() {
-            foreground(core, graph, &key, &owner).await;
+            foreground(state, graph, &key, &owner).await;
         }
     }
 }
 
 /// An object is there, or is another.
-async fn seen(core: &Core, graph: &mut Graph, object: &Object) {
-    let glance = Glance::of(&object.body);
-    let uid = glance.metadata.uid.into_owned();
-    let owners = glance.metadata.owner_references.unwrap_or_default();
-    let finalizers = glance.metadata.finalizers.unwrap_or_default();
+async fn seen(state: &ApiState, graph: &mut Graph, object: &Object) {
+    let partial = PartialObject::of(&object.body);
+    let uid = partial.metadata.uid.into_owned();
+    let owners = partial.metadata.owner_references.unwrap_or_default();
+    let finalizers = partial.metadata.finalizers.unwrap_or_default();
     graph.put(&object.key, &owners);
-    if glance.metadata.deletion_timestamp.is_some() {
+    if partial.metadata.deletion_timestamp.is_some() {
         let has = |name: &str| finalizers.iter().any(|one| one == name);
         if has(ORPHAN) {
-            orphan(core, graph, &object.key, &uid).await;
+            orphan(state, graph, &object.key, &uid).await;
             return;
         }
         if has(FOREGROUND) {
             graph.waiting.insert(uid.clone(), object.key.clone());
-            foreground(core, graph, &object.key, &uid).await;
+            foreground(state, graph, &object.key, &uid).await;
             return;
         }
     }
     if !owners.is_empty() {
-        judge(core, graph, &object.key).await;
+        judge(state, graph, &object.key).await;
     }
 }
 
 /// What is owned stays, and forgets its owner; then the owner goes.
-async fn orphan(core: &Core, graph: &Graph, key: &Key, uid: &str) {
+async fn orphan(state: &ApiState, graph: &Graph, key: &Key, uid: &str) {
     for dependent in graph.owned_by(uid) {
         let forget = |object: &mut Value| forget_owners(object, &[uid.to_owned()]);
-        amend(core, &dependent, forget).await;
+        amend(state, &dependent, forget).await;
     }
-    amend(core, key, |object| drop_finalizer(object, ORPHAN)).await;
+    amend(state, key, |object| drop_finalizer(object, ORPHAN)).await;
 }
 
 /// What is owned goes first; then the owner goes.
-async fn foreground(core: &Core, graph: &mut Graph, key: &Key, uid: &str) {
+async fn foreground(state: &ApiState, graph: &mut Graph, key: &Key, uid: &str) {
     let mut blocked = false;
     for dependent in graph.owned_by(uid) {
-        judge(core, graph, &dependent).await;
-        let Some(object) = core.store.get(&dependent) else { continue };
-        let owners = Glance::of(&object.body).metadata.owner_references.unwrap_or_default();
+        judge(state, graph, &dependent).await;
+        let Some(object) = state.store.get(&dependent) else { continue };
+        let owners = PartialObject::of(&object.body).metadata.owner_references.unwrap_or_default();
         blocked |= owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true));
     }
     if !blocked {
         graph.waiting.remove(uid);
-        amend(core, key, |object| drop_finalizer(object, FOREGROUND)).await;
+        amend(state, key, |object| drop_finalizer(object, FOREGROUND)).await;
     }
 }
 
 /// Has this object an owner left?
-async fn judge(core: &Core, graph: &Graph, key: &Key) {
-    let Some(object) = core.store.get(key) else { return };
-    let glance = Glance::of(&object.body);
-    let owners = glance.metadata.owner_references.unwrap_or_default();
-    let finalizers = glance.metadata.finalizers.unwrap_or_default();
-    if owners.is_empty() || glance.metadata.deletion_timestamp.is_some() {
+async fn judge(state: &ApiState, graph: &Graph, key: &Key) {
+    let Some(object) = state.store.get(key) else { return };
+    let partial = PartialObject::of(&object.body);
+    let owners = partial.metadata.owner_references.unwrap_or_default();
+    let finalizers = partial.metadata.finalizers.unwrap_or_default();
+    if owners.is_empty() || partial.metadata.deletion_timestamp.is_some() {
         return;
     }
     let (mut solid, mut gone, mut going) = (0, Vec::new(), Vec::new());
     for owner in &owners {
-        match find(core, key, owner) {
+        match find(state, key, owner) {
             Found::There => solid += 1,
             Found::Going => going.push(owner.uid.clone()),
             Found::Gone => gone.push(owner.uid.clone()),
         }
     }
-    let Some(resource) = resource_of(core, key) else { return };
+    let Some(resource) = resource_of(state, key) else { return };
     if solid > 0 {
         gone.extend(going);
         if !gone.is_empty() {
-            amend(core, key, |object| forget_owners(object, &gone)).await;
+            amend(state, key, |object| forget_owners(object, &gone)).await;
         }
         return;
     }
-    let owns = !graph.owned_by(&glance.metadata.uid).is_empty();
+    let owns = !graph.owned_by(&partial.metadata.uid).is_empty();
     let policy = if !going.is_empty() && owns {
         Propagation::Foreground
     } else if finalizers.iter().any(|one| one == ORPHAN) {
@@ -184,48 +184,48 @@ async fn judge(core: &Core, graph: &Graph, key: &Key) {
     } else {
         Propagation::Background
     };
-    if let Err(error) = core.discard(&resource, key, Some(policy)).await {
-        tracing::warn!(%key, %error, "cannot delete what nobody owns");
+    if let Err(error) = state.discard(&resource, key, Some(policy)).await {
+        tracing::warn!(%key, %error, "cannot delete an object whose owners are gone");
     }
 }
 
 /// Is an owner there?
 enum Found {
-    /// Yes, or nobody can tell.
+    /// Yes, or it can't be told.
     There,
     /// It waits for what it owns to go.
     Going,
     Gone,
 }
 
-fn find(core: &Core, dependent: &Key, owner: &Owner) -> Found {
-    let registry = core.served.now();
-    // A kind that is not served may come back: what nobody knows is not gone.
+fn find(state: &ApiState, dependent: &Key, owner: &Owner) -> Found {
+    let registry = state.served.now();
+    // A kind that is not served may come back: an owner of an unknown kind is not gone.
     let Some(resource) = registry.of_kind(&owner.api_version, &owner.kind) else { return Found::There };
     if resource.namespaced && dependent.namespace().is_empty() {
         return Found::There;
     }
-    let Some(object) = core.store.get(&resource.key(dependent.namespace(), &owner.name)) else {
+    let Some(object) = state.store.get(&resource.key(dependent.namespace(), &owner.name)) else {
         return Found::Gone;
     };
-    let glance = Glance::of(&object.body);
-    if glance.metadata.uid != owner.uid {
+    let partial = PartialObject::of(&object.body);
+    if partial.metadata.uid != owner.uid {
         return Found::Gone;
     }
-    let foreground = glance.metadata.finalizers.unwrap_or_default().iter().any(|one| one == FOREGROUND);
-    if glance.metadata.deletion_timestamp.is_some() && foreground { Found::Going } else { Found::There }
+    let foreground = partial.metadata.finalizers.unwrap_or_default().iter().any(|one| one == FOREGROUND);
+    if partial.metadata.deletion_timestamp.is_some() && foreground { Found::Going } else { Found::There }
 }
 
-fn resource_of(core: &Core, key: &Key) -> Option<Arc<Resource>> {
+fn resource_of(state: &ApiState, key: &Key) -> Option<Arc<Resource>> {
     let group = if key.group() == "core" { "" } else { key.group() };
-    core.served.now().any_version(group, key.resource()).cloned()
+    state.served.now().any_version(group, key.resource()).cloned()
 }
 
-async fn amend(core: &Core, key: &Key, change: impl Fn(&mut Value) -> bool) {
-    let Some(resource) = resource_of(core, key) else { return };
-    match core.amend(&resource, key, change).await {
+async fn amend(state: &ApiState, key: &Key, change: impl Fn(&mut Value) -> bool) {
+    let Some(resource) = resource_of(state, key) else { return };
+    match state.amend(&resource, key, change).await {
         Ok(()) | Err(WriteError::Missing) => {}
-        Err(error) => tracing::warn!(%key, %error, "cannot change what an owner left"),
+        Err(error) => tracing::warn!(%key, %error, "cannot remove an owner reference"),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Namespaces that go: first all that is in them, then they themselves.
 
-use super::definitions::set_condition;
+use super::crds::set_condition;
 use super::discard::Fate;
-use crate::api::Core;
-use crate::http::encode::Glance;
+use crate::api::ApiState;
+use crate::http::encode::PartialObject;
 use crate::resources::resource::Resource;
 use crate::resources::strategy::take_out;
 use crate::storage::store::{EventKind, Key, Object};
@@ -14,54 +14,54 @@ use std::sync::{Arc, Mutex, PoisonError};
 type Emptying = Arc<Mutex<BTreeSet<String>>>;
 
 /// Empties namespaces that are on their way out, for ever.
-pub(super) async fn run(core: Arc<Core>) {
+pub(super) async fn run(state: Arc<ApiState>) {
     let prefix = Key::resource_prefix("", "namespaces");
     let emptying = Emptying::default();
     loop {
-        let Ok(page) = core.store.list(&prefix, None, None, None) else { return };
-        let Ok(mut watch) = core.store.watch(&prefix, Some(page.revision)) else { continue };
+        let Ok(page) = state.store.list(&prefix, None, None, None) else { return };
+        let Ok(mut watch) = state.store.watch(&prefix, Some(page.revision)) else { continue };
         for object in &page.objects {
-            consider(&core, &emptying, object.key.name(), &object.body);
+            consider(&state, &emptying, object.key.name(), &object.body);
         }
         while let Ok(event) = watch.next().await {
             if event.kind != EventKind::Deleted {
-                consider(&core, &emptying, event.object.key.name(), &event.object.body);
+                consider(&state, &emptying, event.object.key.name(), &event.object.body);
             }
         }
     }
 }
 
-fn consider(core: &Arc<Core>, emptying: &Emptying, name: &str, body: &[u8]) {
-    if Glance::of(body).metadata.deletion_timestamp.is_none() {
+fn consider(state: &Arc<ApiState>, emptying: &Emptying, name: &str, body: &[u8]) {
+    if PartialObject::of(body).metadata.deletion_timestamp.is_none() {
         return;
     }
     let mut known = emptying.lock().unwrap_or_else(PoisonError::into_inner);
     if known.insert(name.to_owned()) {
-        let (core, emptying, name) = (Arc::clone(core), Arc::clone(emptying), name.to_owned());
+        let (state, emptying, name) = (Arc::clone(state), Arc::clone(emptying), name.to_owned());
         tokio::spawn(async move {
-            empty(&core, &name).await;
+            empty(&state, &name).await;
             emptying.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
         });
     }
 }
 
-/// Empties a namespace and takes it away.
-async fn empty(core: &Arc<Core>, name: &str) {
+/// Empties a namespace and deletes it.
+async fn empty(state: &Arc<ApiState>, name: &str) {
     loop {
-        let Ok(mut watch) = core.store.watch("/", None) else { continue };
+        let Ok(mut watch) = state.store.watch("/", None) else { continue };
         let mut left = Left::default();
-        for resource in contents(core) {
-            let Ok(page) = core.store.list(&resource.prefix(name), None, None, None) else { return };
+        for resource in contents(state) {
+            let Ok(page) = state.store.list(&resource.prefix(name), None, None, None) else { return };
             for object in &page.objects {
-                if !matches!(core.discard(&resource, &object.key, None).await, Ok(Fate::Gone)) {
-                    left.add(&resource, core.store.get(&object.key).as_ref());
+                if !matches!(state.discard(&resource, &object.key, None).await, Ok(Fate::Gone)) {
+                    left.add(&resource, state.store.get(&object.key).as_ref());
                 }
             }
         }
-        if left.is_empty() && finish(core, name).await {
+        if left.is_empty() && finish(state, name).await {
             return;
         }
-        tell(core, name, &left).await;
+        tell(state, name, &left).await;
         // A finalizer holds something: wait until anything happens in here.
         while let Ok(event) = watch.next().await {
             let key = &event.object.key;
@@ -69,7 +69,7 @@ async fn empty(core: &Arc<Core>, name: &str) {
                 break;
             }
         }
-        if core.store.get(&Key::new("", "namespaces", "", name)).is_none() {
+        if state.store.get(&Key::new("", "namespaces", "", name)).is_none() {
             return;
         }
     }
@@ -87,7 +87,7 @@ impl Left {
         let Some(object) = object else { return };
         let group = if resource.group.is_empty() { "." } else { &format!(".{}", resource.group) };
         *self.resources.entry(format!("{}{group}", resource.names.plural)).or_default() += 1;
-        for finalizer in Glance::of(&object.body).metadata.finalizers.unwrap_or_default() {
+        for finalizer in PartialObject::of(&object.body).metadata.finalizers.unwrap_or_default() {
             *self.finalizers.entry(finalizer).or_default() += 1;
         }
     }
@@ -98,10 +98,10 @@ impl Left {
 }
 
 /// Says in the namespace's status what it waits for.
-async fn tell(core: &Core, name: &str, left: &Left) {
-    let registry = core.served.now();
+async fn tell(state: &ApiState, name: &str, left: &Left) {
+    let registry = state.served.now();
     let Some(resource) = registry.find("", "v1", "namespaces") else { return };
-    let stamp = core.here.stamp();
+    let stamp = state.environment.stamp();
     let list = |parts: &BTreeMap<String, usize>, verb: &str| {
         let parts: Vec<String> =
             parts.iter().map(|(what, count)| format!("{what} {verb} {count} resource instances")).collect();
@@ -111,7 +111,7 @@ async fn tell(core: &Core, name: &str, left: &Left) {
     let finalizers =
         format!("Some content in the namespace has finalizers remaining: {}", list(&left.finalizers, "in"));
     let key = Key::new("", "namespaces", "", name);
-    let amended = core
+    let amended = state
         .amend(resource, &key, |namespace| {
             let before = namespace["status"].clone();
             let mut say = |kind: &str, status: &str, reason: &str, message: &str| {
@@ -153,36 +153,37 @@ async fn tell(core: &Core, name: &str, left: &Left) {
         })
         .await;
     if let Err(error) = amended {
-        tracing::warn!(namespace = name, %error, "cannot say what the namespace waits for");
+        tracing::warn!(namespace = name, %error, "cannot write the namespace's status");
     }
 }
 
-fn contents(core: &Core) -> Vec<Arc<Resource>> {
-    core.served.now().stores().into_iter().filter(|resource| resource.namespaced).cloned().collect()
+fn contents(state: &ApiState) -> Vec<Arc<Resource>> {
+    state.served.now().stores().into_iter().filter(|resource| resource.namespaced).cloned().collect()
 }
 
-/// Takes an empty namespace away. False if it is not empty.
-async fn finish(core: &Arc<Core>, name: &str) -> bool {
+/// Deletes an empty namespace. False if it is not empty.
+async fn finish(state: &Arc<ApiState>, name: &str) -> bool {
     // Nothing is created while this is held.
-    let _alone = core.namespaces.write().await;
+    let _alone = state.namespaces.write().await;
     let holds = |resource: &Arc<Resource>| {
-        core.store
+        state
+            .store
             .list(&resource.prefix(name), None, None, Some(1))
             .is_ok_and(|page| !page.objects.is_empty())
     };
-    if contents(core).iter().any(holds) {
+    if contents(state).iter().any(holds) {
         return false;
     }
-    let registry = core.served.now();
+    let registry = state.served.now();
     let Some(resource) = registry.find("", "v1", "namespaces") else { return true };
     let key = Key::new("", "namespaces", "", name);
-    let amended = core
+    let amended = state
         .amend(resource, &key, |namespace| {
             take_out(&mut namespace["spec"], "finalizers", |one| one == "kubernetes")
         })
         .await;
     if let Err(error) = amended {
-        tracing::warn!(namespace = name, %error, "cannot take the namespace away");
+        tracing::warn!(namespace = name, %error, "cannot delete the namespace");
     }
     true
 }

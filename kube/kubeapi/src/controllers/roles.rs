@@ -1,36 +1,36 @@
 //! Cluster roles that gather the rules of others.
 
 use crate::access::rbac;
-use crate::api::Core;
+use crate::api::ApiState;
 use crate::storage::store::Key;
 use serde_json::json;
 use std::sync::Arc;
 
 /// Keeps the rules of gathering roles up to date, for ever.
-pub(super) async fn run(core: Arc<Core>) {
+pub(super) async fn run(state: Arc<ApiState>) {
     let prefix = Key::resource_prefix(rbac::GROUP, "clusterroles");
     loop {
-        let Ok(mut watch) = core.store.watch(&prefix, None) else { continue };
-        gather(&core).await;
+        let Ok(mut watch) = state.store.watch(&prefix, None) else { continue };
+        gather(&state).await;
         while let Ok(_changed) = watch.next().await {
             // Several changes at once need one look.
             while let Ok(Some(_)) = watch.try_next() {}
-            gather(&core).await;
+            gather(&state).await;
         }
     }
 }
 
-async fn gather(core: &Core) {
+async fn gather(state: &ApiState) {
     // The one that changed may have been written without a request.
-    core.access.changed();
-    let access = core.access.now(&core.store);
-    let registry = core.served.now();
+    state.rbac.changed();
+    let access = state.rbac.now(&state.store);
+    let registry = state.served.now();
     let Some(resource) = registry.find(rbac::GROUP, "v1", "clusterroles") else { return };
     for name in access.aggregating() {
         let Some(rules) = access.aggregated(name) else { continue };
         let rules = json!(rules);
         let key = Key::new(rbac::GROUP, "clusterroles", "", name);
-        let amended = core
+        let amended = state
             .amend(resource, &key, |role| {
                 let none = json!([]);
                 let old = role.get("rules").filter(|rules| !rules.is_null()).unwrap_or(&none);
@@ -40,7 +40,7 @@ async fn gather(core: &Core) {
             })
             .await;
         if let Err(error) = amended {
-            tracing::warn!(role = name, %error, "cannot write the rules that the role gathers");
+            tracing::warn!(role = name, %error, "cannot write the aggregated rules of the ClusterRole");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What goes back to the client: a status, a body, warnings.
 
 use crate::http::encode;
-use crate::http::negotiate::Notation;
-use crate::http::refusal::Refusal;
+use crate::http::negotiate::MediaType;
+use crate::http::status_error::StatusError;
 use bytes::Bytes;
 use futures_util::Stream;
 use http::header::{
@@ -57,19 +57,19 @@ impl Answer {
         Self::of(code, JSON, bytes)
     }
 
-    /// A value, in the notation that the client wants.
-    pub(crate) fn value(code: StatusCode, value: &Value, notation: Notation) -> Self {
-        match notation {
-            Notation::Json => Self::of(code, JSON, encode::write(value)),
-            Notation::Yaml => Self::of(code, YAML, yaml(value)),
+    /// A value, in the media_type that the client wants.
+    pub(crate) fn value(code: StatusCode, value: &Value, media_type: MediaType) -> Self {
+        match media_type {
+            MediaType::Json => Self::of(code, JSON, encode::write(value)),
+            MediaType::Yaml => Self::of(code, YAML, yaml(value)),
         }
     }
 
-    /// Bytes that are JSON, in the notation that the client wants.
-    pub(crate) fn bytes(code: StatusCode, bytes: Bytes, notation: Notation) -> Self {
-        match notation {
-            Notation::Json => Self::json(code, bytes),
-            Notation::Yaml => Self::of(code, YAML, yaml(&encode::read(&bytes))),
+    /// Bytes that are JSON, in the media_type that the client wants.
+    pub(crate) fn bytes(code: StatusCode, bytes: Bytes, media_type: MediaType) -> Self {
+        match media_type {
+            MediaType::Json => Self::json(code, bytes),
+            MediaType::Yaml => Self::of(code, YAML, yaml(&encode::read(&bytes))),
         }
     }
 
@@ -126,10 +126,10 @@ impl Answer {
         answer
     }
 
-    /// A refusal.
-    pub(crate) fn refusal(refusal: &Refusal, notation: Notation) -> Self {
-        let mut answer = Self::value(refusal.code(), &refusal.status(), notation);
-        if let Some(seconds) = refusal.status()["details"]["retryAfterSeconds"].as_u64()
+    /// An error.
+    pub(crate) fn error(error: &StatusError, media_type: MediaType) -> Self {
+        let mut answer = Self::value(error.code(), &error.status(), media_type);
+        if let Some(seconds) = error.status()["details"]["retryAfterSeconds"].as_u64()
             && let Ok(value) = HeaderValue::from_str(&seconds.to_string())
         {
             answer.headers.push((http::header::RETRY_AFTER, value));

@@ -2,8 +2,8 @@
 
 use crate::environment::seconds;
 use crate::http::negotiate::Input;
-use crate::http::refusal::{Refusal, Subject};
 use crate::http::request::Validation;
+use crate::http::status_error::{StatusError, Subject};
 use crate::resources::resource::{Resource, split_api_version};
 use crate::resources::strategy;
 use atoll_apimachinery::invalid::FieldError;
@@ -19,13 +19,13 @@ pub(crate) fn object(
     input: Input,
     validation: Validation,
     warnings: &mut Vec<String>,
-) -> Result<Value, Refusal> {
+) -> Result<Value, StatusError> {
     let kind = &resource.names.kind;
     let text = String::from_utf8_lossy(body);
     let unreadable = |why: String| {
         let start: String = text.chars().take(30).collect();
         let more = if text.chars().count() > 30 { " ..." } else { "" };
-        Refusal::bad_request(format!(
+        StatusError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {why} ({start}{more})"
         ))
     };
@@ -45,7 +45,9 @@ pub(crate) fn object(
     check_type(resource, &mut object)?;
     let wrong_type = |why: String| {
         let version = &resource.version;
-        Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+        StatusError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+        ))
     };
     check_shape(resource, &object).map_err(wrong_type)?;
     check_embedded(resource, &mut object).map_err(wrong_type)?;
@@ -89,7 +91,7 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) -> Vec<String> {
 pub(crate) fn complete_merged(resource: &Resource, object: &mut Value) {
     prune(resource, object);
     if resource.custom.is_some() {
-        // But for metadata, which is the same for all kinds: what nobody applies any more is gone.
+        // But for metadata, which is the same for all kinds: what no manager applies any more is gone.
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|_, field| !field.is_null());
         }
@@ -212,7 +214,7 @@ fn is_time(schema: &Schema) -> bool {
 }
 
 /// The type that the body says must be the resource's; what it does not say it gets.
-fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
+fn check_type(resource: &Resource, object: &mut Value) -> Result<(), StatusError> {
     let own = resource.api_version();
     let want = &resource.names.kind;
     let said = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
@@ -221,7 +223,7 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
         let (_, version) = split_api_version(&api_version);
         let handled = |why: String| {
             let said = if kind.is_empty() { want } else { &kind };
-            Refusal::bad_request(format!(
+            StatusError::bad_request(format!(
                 "{said} in version {version:?} cannot be handled as a {want}: {why}"
             ))
         };
@@ -236,10 +238,10 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
     } else if api_version == own && kind != *want {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let error = FieldError::invalid("kind", kind.as_str(), format!("must be {want}"));
-        return Err(Refusal::invalid(Subject { group: &resource.group, name: &kind }, name, &[error]));
+        return Err(StatusError::invalid(Subject { group: &resource.group, name: &kind }, name, &[error]));
     }
     if !api_version.is_empty() && api_version != own {
-        return Err(Refusal::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({own})"
         )));
     }
@@ -250,18 +252,18 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
 
 /// A body of a built-in kind must fit its structure; a custom resource's schema is asked later.
 pub(crate) fn check_shape(resource: &Resource, object: &Value) -> Result<(), String> {
-    let misfit = if resource.custom.is_some() {
-        misfit(&object["metadata"], builtin::object_meta(), &mut "metadata".to_owned())
+    let type_mismatch = if resource.custom.is_some() {
+        type_mismatch(&object["metadata"], builtin::object_meta(), &mut "metadata".to_owned())
     } else {
-        misfit(object, &resource.schema, &mut String::new())
+        type_mismatch(object, &resource.schema, &mut String::new())
     };
-    match misfit {
+    match type_mismatch {
         None => Ok(()),
-        Some(Misfit::Type { path, got, want }) => {
+        Some(TypeMismatch::Type { path, got, want }) => {
             let kind = &resource.names.kind;
             Err(format!("json: cannot unmarshal {got} into Go struct field {kind}.{path} of type {want}"))
         }
-        Some(Misfit::Time(text)) => {
+        Some(TypeMismatch::Time(text)) => {
             let quoted = atoll_apimachinery::invalid::quoted(&text);
             let layout = "2006-01-02T15:04:05Z07:00";
             Err(format!("parsing time {quoted} as \"{layout}\": cannot parse {quoted} as \"2006\""))
@@ -275,8 +277,8 @@ fn check_embedded(resource: &Resource, object: &mut Value) -> Result<(), String>
     if resource.custom.is_some() {
         embedded(object, &resource.schema, &mut String::new(), &mut |inner, path| {
             let metadata = &inner["metadata"];
-            let found = misfit(metadata, builtin::object_meta(), &mut String::new());
-            if let (None, Some(Misfit::Type { path: field, got, want })) = (&wrong, found) {
+            let found = type_mismatch(metadata, builtin::object_meta(), &mut String::new());
+            if let (None, Some(TypeMismatch::Type { path: field, got, want })) = (&wrong, found) {
                 let why = format!(
                     "json: cannot unmarshal {got} into Go struct field ObjectMeta.{field} of type {want}"
                 );
@@ -289,13 +291,13 @@ fn check_embedded(resource: &Resource, object: &mut Value) -> Result<(), String>
 }
 
 /// A value that does not fit its place.
-enum Misfit {
+enum TypeMismatch {
     Type { path: String, got: String, want: &'static str },
     Time(String),
 }
 
 /// The first value that has another type than its schema says.
-fn misfit(value: &Value, schema: &Schema, path: &mut String) -> Option<Misfit> {
+fn type_mismatch(value: &Value, schema: &Schema, path: &mut String) -> Option<TypeMismatch> {
     let got = match value {
         Value::Null => return None,
         Value::Bool(_) => "bool".to_owned(),
@@ -314,7 +316,7 @@ fn misfit(value: &Value, schema: &Schema, path: &mut String) -> Option<Misfit> {
         | (Kind::IntOrString, Value::Number(_) | Value::String(_)) => None,
         (Kind::String, Value::String(text)) => {
             if is_time(schema) && !text.is_empty() && text.parse::<Timestamp>().is_err() {
-                return Some(Misfit::Time(text.clone()));
+                return Some(TypeMismatch::Time(text.clone()));
             }
             None
         }
@@ -335,7 +337,7 @@ fn misfit(value: &Value, schema: &Schema, path: &mut String) -> Option<Misfit> {
     if let Some(want) = want {
         let got =
             if want.starts_with("int") { got } else { got.split(' ').next().unwrap_or_default().to_owned() };
-        return Some(Misfit::Type { path: path.clone(), got, want });
+        return Some(TypeMismatch::Type { path: path.clone(), got, want });
     }
     let length = path.len();
     match value {
@@ -348,13 +350,13 @@ fn misfit(value: &Value, schema: &Schema, path: &mut String) -> Option<Misfit> {
                 }
                 path.push_str(name);
             }
-            let found = misfit(field, inner, path);
+            let found = type_mismatch(field, inner, path);
             path.truncate(length);
             found
         }),
         Value::Array(items) => {
             let schema = schema.items.as_deref()?;
-            items.iter().find_map(|item| misfit(item, schema, path))
+            items.iter().find_map(|item| type_mismatch(item, schema, path))
         }
         _ => None,
     }

@@ -148,12 +148,12 @@ fn position(stored: &[u8], mark: &[u8]) -> Option<usize> {
 
 /// The few fields that selectors and collectors look at, without reading the rest.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Glance<'a> {
+pub(crate) struct PartialObject<'a> {
     #[serde(borrow, default)]
     pub(crate) metadata: Metadata<'a>,
 }
 
-/// Metadata at a glance.
+/// Metadata at a partial.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Metadata<'a> {
@@ -181,7 +181,7 @@ pub(crate) struct Owner {
     pub(crate) block_owner_deletion: Option<bool>,
 }
 
-impl<'a> Glance<'a> {
+impl<'a> PartialObject<'a> {
     pub(crate) fn of(bytes: &'a [u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn a_glance_reads_what_is_escaped_too() {
         let stored = br#"{"metadata":{"name":"a","labels":{"x":"\u00e4"},"ownerReferences":[{"uid":"u"}]}}"#;
-        let glance = Glance::of(stored);
-        assert_eq!(glance.metadata.labels.unwrap()["x"], "ä");
-        assert_eq!(glance.metadata.owner_references.unwrap()[0].uid, "u");
+        let partial = PartialObject::of(stored);
+        assert_eq!(partial.metadata.labels.unwrap()["x"], "ä");
+        assert_eq!(partial.metadata.owner_references.unwrap()[0].uid, "u");
     }
 }

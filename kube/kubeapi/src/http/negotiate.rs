@@ -1,19 +1,19 @@
 //! What the client can read (`Accept`) and what it wrote (`Content-Type`).
 
-use crate::http::refusal::Refusal;
+use crate::http::status_error::StatusError;
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
-/// In which shape and notation an answer is given.
+/// In which shape and media_type an answer is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Output {
-    pub(crate) notation: Notation,
+    pub(crate) media_type: MediaType,
     pub(crate) shape: Shape,
 }
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notation {
+pub(crate) enum MediaType {
     Json,
     Yaml,
 }
@@ -59,10 +59,10 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
     all.into_iter().map(|(_, clause)| clause).collect()
 }
 
-fn notation(kind: &str) -> Option<Notation> {
+fn media_type(kind: &str) -> Option<MediaType> {
     match kind {
-        "*/*" | "application/*" | "application/json" => Some(Notation::Json),
-        "application/yaml" => Some(Notation::Yaml),
+        "*/*" | "application/*" | "application/json" => Some(MediaType::Json),
+        "application/yaml" => Some(MediaType::Yaml),
         _ => None,
     }
 }
@@ -78,14 +78,14 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     accept(headers).split(',').any(|one| one.split(';').next().is_some_and(|one| one.trim() == kind))
 }
 
-/// The shape and notation that the client wants most, of those that there are.
-pub(crate) fn output(headers: &HeaderMap) -> Result<Output, Refusal> {
+/// The shape and media_type that the client wants most, of those that there are.
+pub(crate) fn output(headers: &HeaderMap) -> Result<Output, StatusError> {
     let header = accept(headers);
     if header.trim().is_empty() {
-        return Ok(Output { notation: Notation::Json, shape: Shape::Whole });
+        return Ok(Output { media_type: MediaType::Json, shape: Shape::Whole });
     }
     for clause in clauses(header) {
-        let Some(notation) = notation(clause.kind) else { continue };
+        let Some(media_type) = media_type(clause.kind) else { continue };
         let version = match (clause.parameter("g"), clause.parameter("v")) {
             ("meta.k8s.io", "v1") => Some("v1"),
             ("meta.k8s.io", "v1beta1") => Some("v1beta1"),
@@ -99,15 +99,15 @@ pub(crate) fn output(headers: &HeaderMap) -> Result<Output, Refusal> {
             }
             _ => continue,
         };
-        return Ok(Output { notation, shape });
+        return Ok(Output { media_type, shape });
     }
-    Err(Refusal::not_acceptable(&WRITTEN))
+    Err(StatusError::not_acceptable(&WRITTEN))
 }
 
 /// Does the client understand aggregated discovery? The version that it wants first.
 pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> {
     for clause in clauses(accept(headers)) {
-        if notation(clause.kind) != Some(Notation::Json) {
+        if media_type(clause.kind) != Some(MediaType::Json) {
             continue;
         }
         if clause.parameter("as") == "APIGroupDiscoveryList" && clause.parameter("g") == "apidiscovery.k8s.io"
@@ -124,7 +124,7 @@ pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
     None
 }
 
-/// In which notation a body is written.
+/// In which media_type a body is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     Json,
@@ -139,16 +139,16 @@ pub(crate) fn content_type(headers: &HeaderMap) -> &str {
 }
 
 /// How to read the body of a create or an update.
-pub(crate) fn input(headers: &HeaderMap, protobuf: bool) -> Result<Input, Refusal> {
+pub(crate) fn input(headers: &HeaderMap, protobuf: bool) -> Result<Input, StatusError> {
     match content_type(headers) {
         "" | "application/json" => Ok(Input::Json),
         "application/yaml" => Ok(Input::Yaml),
         "application/vnd.kubernetes.protobuf" if protobuf => Ok(Input::Protobuf),
         _ if protobuf => {
             let kinds = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-            Err(Refusal::unsupported_media(&kinds))
+            Err(StatusError::unsupported_media(&kinds))
         }
-        _ => Err(Refusal::unsupported_media(&WRITTEN)),
+        _ => Err(StatusError::unsupported_media(&WRITTEN)),
     }
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn input(headers: &HeaderMap, protobuf: bool) -> Result<Input, Refusa
 mod tests {
     use super::*;
 
-    fn wants(accept: &str) -> Result<Output, Refusal> {
+    fn wants(accept: &str) -> Result<Output, StatusError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
         output(&headers)
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_first_shape_that_there_is_wins() {
-        let whole = Output { notation: Notation::Json, shape: Shape::Whole };
+        let whole = Output { media_type: MediaType::Json, shape: Shape::Whole };
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         for (accept, want) in [
             ("*/*", whole),
@@ -172,9 +172,9 @@ mod tests {
             ("application/vnd.kubernetes.protobuf, application/json", whole),
             (
                 "application/json;q=0.1, application/yaml",
-                Output { notation: Notation::Yaml, shape: Shape::Whole },
+                Output { media_type: MediaType::Yaml, shape: Shape::Whole },
             ),
-            (kubectl, Output { notation: Notation::Json, shape: Shape::Table("v1") }),
+            (kubectl, Output { media_type: MediaType::Json, shape: Shape::Table("v1") }),
             ("application/json;as=Unknown;v=v1;g=meta.k8s.io, application/json", whole),
         ] {
             assert_eq!(wants(accept).unwrap(), want, "{accept}");

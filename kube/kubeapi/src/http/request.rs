@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 /// A request line, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct RequestInfo {
     /// The verb that access is granted by: `get`, `list`, …, or the method in small letters for other paths.
     pub(crate) verb: &'static str,
     pub(crate) path: String,
@@ -65,7 +65,7 @@ impl Query {
     }
 }
 
-impl Call {
+impl RequestInfo {
     /// Takes a request line apart. `None` when the path is not text.
     pub(crate) fn parse(method: &Method, path: &str, query: &str) -> Option<Self> {
         let path = match percent_decode_str(path).decode_utf8().ok()? {
@@ -165,9 +165,9 @@ fn resource(parts: &[&str]) -> (Option<Target>, bool) {
 mod tests {
     use super::*;
 
-    fn call(method: &Method, uri: &str) -> Call {
+    fn parsed(method: &Method, uri: &str) -> RequestInfo {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-        Call::parse(method, path, query).unwrap()
+        RequestInfo::parse(method, path, query).unwrap()
     }
 
     #[test]
@@ -199,8 +199,8 @@ mod tests {
             ),
             (Method::POST, "/apis/x.io/v1/things", "create", ["x.io", "v1", "", "things", "", ""]),
         ] {
-            let call = call(&method, uri);
-            let target = call.target.unwrap();
+            let info = parsed(&method, uri);
+            let target = info.target.unwrap();
             let got = [
                 &target.group,
                 &target.version,
@@ -209,7 +209,7 @@ mod tests {
                 &target.name,
                 &target.subresource,
             ];
-            assert_eq!(call.verb, verb, "{uri}");
+            assert_eq!(info.verb, verb, "{uri}");
             assert_eq!(got, want.each_ref(), "{uri}");
         }
     }
@@ -226,12 +226,12 @@ mod tests {
             "/apis/apps/v1",
             "/openapi/v3/apis/apps/v1",
         ] {
-            assert_eq!(call(&Method::GET, uri).target, None, "{uri}");
+            assert_eq!(parsed(&Method::GET, uri).target, None, "{uri}");
         }
     }
 
     #[test]
     fn paths_that_are_not_text_are_refused() {
-        assert_eq!(Call::parse(&Method::GET, "/api/v1/pods/%ff", ""), None);
+        assert_eq!(RequestInfo::parse(&Method::GET, "/api/v1/pods/%ff", ""), None);
     }
 }

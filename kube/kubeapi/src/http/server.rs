@@ -89,7 +89,7 @@ impl Server {
         let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let mut connections = JoinSet::new();
         loop {
-            // Whoever comes when all places are taken waits in the kernel's queue.
+            // A client that connects when all connections are in use waits in the kernel's queue.
             let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
             let stream = tokio::select! {
                 accepted = self.listener.accept() => match accepted {
@@ -120,7 +120,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
             None => None,
             Some(Ok(user)) => Some(user),
             Some(Err(error)) => {
-                tracing::debug!(%error, "a client's certificate is nobody's");
+                tracing::debug!(%error, "a client's certificate names no user");
                 None
             }
         };
@@ -145,7 +145,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
         .with_upgrades()
         .await;
     if let Err(error) = served {
-        tracing::debug!(%error, "a connection broke off");
+        tracing::debug!(%error, "a connection ended with an error");
         return;
     }
     let session = upgraded.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -45,7 +45,7 @@ pub enum Event {
     Close,
 }
 
-/// A frame that nobody may send.
+/// A frame that breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A bit that means nothing.
@@ -58,19 +58,19 @@ pub enum Violation {
     #[error("a server's frame must not be masked")]
     Masked,
     /// An operation that there is not.
-    #[error("{0} is no operation")]
+    #[error("unknown opcode {0}")]
     Operation(u8),
     /// A control frame that is cut or long.
-    #[error("a control frame is whole and has at most 125 bytes")]
+    #[error("a control frame must not be fragmented, and has at most 125 bytes")]
     Control,
     /// A message within another.
-    #[error("a message begins before the last one ended")]
+    #[error("a message began before the last one ended")]
     Interrupted,
     /// A message without its beginning.
-    #[error("a message goes on that has not begun")]
+    #[error("a continuation frame without a message")]
     NotBegun,
     /// A length of more than 63 bits.
-    #[error("a frame is longer than can be")]
+    #[error("a frame's length is out of range")]
     Length,
 }
 
@@ -229,7 +229,7 @@ pub fn put_close(code: u16, out: &mut BytesMut) {
     out.put_u16(code);
 }
 
-/// Appends a binary message as a client sends it: `channel` and then `payload`, under a mask that nobody could foresee.
+/// Appends a binary message as a client sends it: `channel` and then `payload`, under a random mask.
 pub fn put_masked_message(channel: u8, payload: &[u8], mask: [u8; 4], out: &mut BytesMut) {
     put_masked(2, std::iter::once(channel).chain(payload.iter().copied()), payload.len() + 1, mask, out);
 }

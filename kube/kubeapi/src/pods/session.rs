@@ -16,15 +16,15 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How much is read at once, and so the longest piece of input.
 const PIECE: usize = 16 * 1024;
-/// A client that left shows when something is sent to it. (It may have left without a word while input that nobody
-/// takes stands before its farewell.)
+/// A client that left is noticed when something is sent to it. (Its close frame may stand behind input that the program does
+/// not read.)
 const PING_EVERY: Duration = Duration::from_secs(15);
 /// How long a farewell may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What a client asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct SessionOptions {
     pub(crate) protocol: Protocol,
     pub(crate) purpose: Purpose,
     pub(crate) stdout: bool,
@@ -41,17 +41,21 @@ enum End {
 
 /// Carries a session over a connection that became a WebSocket, until either side ends it. `session` may be why there is
 /// none: the client is told in the same way as when a program fails.
-pub(crate) async fn carry(io: impl AsyncRead + AsyncWrite, terms: Terms, session: Result<Session, String>) {
+pub(crate) async fn carry(
+    io: impl AsyncRead + AsyncWrite,
+    options: SessionOptions,
+    session: Result<Session, String>,
+) {
     let (reader, writer) = tokio::io::split(io);
     let (mut reader, mut writer) = (pin!(reader), pin!(writer));
     let session = session.unwrap_or_else(failed);
     let (pings, asked) = mpsc::channel(2);
     let (hang_up, hung_up) = oneshot::channel();
     let spoken = {
-        let mut spoken = pin!(speak(&mut writer, terms, session.output, session.ended, asked, hung_up));
+        let mut spoken = pin!(speak(&mut writer, options, session.output, session.ended, asked, hung_up));
         tokio::select! {
             spoken = &mut spoken => spoken,
-            end = listen(&mut reader, terms.protocol, session.stdin, pings) => match end {
+            end = listen(&mut reader, options.protocol, session.stdin, pings) => match end {
                 End::Gone => return,
                 End::Told(code) => {
                     let _ = hang_up.send(code);
@@ -94,7 +98,7 @@ async fn listen(
                 Ok(Some(event)) => event,
                 Ok(None) => break,
                 Err(violation) => {
-                    tracing::debug!(%violation, "a client broke the rules of WebSockets");
+                    tracing::debug!(%violation, "a client violated the WebSocket protocol");
                     return End::Told(websocket::PROTOCOL_ERROR);
                 }
             };
@@ -120,7 +124,7 @@ async fn listen(
                 Ok(Input::StdinEnds) => stdin = None,
                 Ok(Input::Nothing) => {}
                 Err(bad) => {
-                    tracing::debug!(%bad, "a client broke the rules of channels");
+                    tracing::debug!(%bad, "a client violated the channel protocol");
                     return End::Told(websocket::PROTOCOL_ERROR);
                 }
             }
@@ -136,7 +140,7 @@ async fn listen(
 /// Sends what the program writes, then how it ended.
 async fn speak(
     mut writer: impl AsyncWrite + Unpin,
-    terms: Terms,
+    options: SessionOptions,
     mut output: mpsc::Receiver<Output>,
     mut ended: oneshot::Receiver<Exit>,
     mut asked: mpsc::Receiver<Bytes>,
@@ -144,9 +148,9 @@ async fn speak(
 ) -> std::io::Result<()> {
     let mut frame = BytesMut::new();
     // An empty message says that the connection stands.
-    let greeting = match terms {
-        Terms { stdout: true, .. } => channels::STDOUT,
-        Terms { stderr: true, .. } => channels::STDERR,
+    let greeting = match options {
+        SessionOptions { stdout: true, .. } => channels::STDOUT,
+        SessionOptions { stderr: true, .. } => channels::STDERR,
         _ => channels::ERROR,
     };
     websocket::put_message(greeting, &[], &mut frame);
@@ -163,18 +167,18 @@ async fn speak(
             }
             Some(payload) = asked.recv() => websocket::put_pong(&payload, &mut frame),
             piece = output.recv(), if writing => match piece {
-                Some(Output::Stdout(bytes)) if terms.stdout => {
+                Some(Output::Stdout(bytes)) if options.stdout => {
                     websocket::put_message(channels::STDOUT, &bytes, &mut frame);
                 }
-                Some(Output::Stderr(bytes)) if terms.stderr => {
+                Some(Output::Stderr(bytes)) if options.stderr => {
                     websocket::put_message(channels::STDERR, &bytes, &mut frame);
                 }
                 Some(Output::Stdout(_) | Output::Stderr(_)) => {}
                 None => writing = false,
             },
             exit = &mut ended, if !writing => {
-                let exit = exit.unwrap_or_else(|_| Exit::Failed("nobody knows how it ended".to_owned()));
-                let status = channels::status(terms.purpose, &exit).to_string();
+                let exit = exit.unwrap_or_else(|_| Exit::Failed("the exit status is not known".to_owned()));
+                let status = channels::status(options.purpose, &exit).to_string();
                 websocket::put_message(channels::ERROR, status.as_bytes(), &mut frame);
                 websocket::put_close(websocket::NORMAL, &mut frame);
                 break;

@@ -1,7 +1,7 @@
 //! Whether a request can become a WebSocket with channels, read off its headers alone.
 
 use super::channels::{PROTOCOLS, Protocol};
-use crate::http::refusal::Refusal;
+use crate::http::status_error::StatusError;
 use crate::http::websocket;
 use http::header::{CONNECTION, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::{HeaderMap, HeaderName};
@@ -16,30 +16,30 @@ pub(crate) struct Handshake {
 
 impl Handshake {
     /// Reads a request's headers.
-    pub(crate) fn read(headers: &HeaderMap) -> Result<Self, Refusal> {
+    pub(crate) fn read(headers: &HeaderMap) -> Result<Self, StatusError> {
         if !words(headers, CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade")) {
-            return Err(Refusal::bad_request("Upgrade request required"));
+            return Err(StatusError::bad_request("Upgrade request required"));
         }
         let wanted = text(headers, UPGRADE);
         if !wanted.eq_ignore_ascii_case("websocket") {
-            return Err(Refusal::bad_request(format!(
+            return Err(StatusError::bad_request(format!(
                 "unable to upgrade to {wanted:?}: this server streams by WebSocket only, with the subprotocol {}; \
                  use kubectl 1.31 or later, and do not switch KUBECTL_REMOTE_COMMAND_WEBSOCKETS off",
                 known()
             )));
         }
         if text(headers, SEC_WEBSOCKET_VERSION) != "13" {
-            return Err(Refusal::bad_request("unable to upgrade: Sec-WebSocket-Version has to be 13"));
+            return Err(StatusError::bad_request("unable to upgrade: Sec-WebSocket-Version has to be 13"));
         }
         let Some(accept) = websocket::accept(text(headers, SEC_WEBSOCKET_KEY)) else {
-            return Err(Refusal::bad_request(
+            return Err(StatusError::bad_request(
                 "unable to upgrade: Sec-WebSocket-Key has to be 16 bytes in base64",
             ));
         };
         let offered: Vec<&str> = words(headers, SEC_WEBSOCKET_PROTOCOL).collect();
         let by_name = |name: &&str| PROTOCOLS.into_iter().find(|protocol| protocol.name() == *name);
         let Some(protocol) = offered.iter().find_map(by_name) else {
-            return Err(Refusal::bad_request(format!(
+            return Err(StatusError::bad_request(format!(
                 "unable to upgrade: requested protocol(s) are not supported: [{}]; supports [{}]",
                 offered.join(" "),
                 known()
@@ -103,8 +103,8 @@ mod tests {
         ] {
             let mut headers = headers(&GOOD);
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-            let refusal = Handshake::read(&headers).unwrap_err();
-            assert!(refusal.to_string().contains(want), "{refusal}");
+            let error = Handshake::read(&headers).unwrap_err();
+            assert!(error.to_string().contains(want), "{error}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The addresses and node ports of Services: each is given once.
 
-use crate::environment::Surroundings;
+use crate::environment::SharedEnvironment;
 use crate::http::encode;
 use crate::resources::resource::Resource;
 use crate::resources::strategy::{Special, is_headless, needs_address, needs_node_ports};
@@ -131,9 +131,9 @@ impl Addresses {
         resource: &Resource,
         service: &mut Value,
         old: Option<&Value>,
-        here: &Surroundings,
+        environment: &SharedEnvironment,
     ) -> Result<Reservation<'_>, Vec<FieldError>> {
-        if resource.habits.special != Special::Service {
+        if resource.rules.special != Special::Service {
             return Ok(Reservation::default());
         }
         let before = old.map(held).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Addresses {
         let mut errors = Vec::new();
         if needs_address(service) {
             families(service);
-            let start = u32::try_from(here.below(u64::from(self.network.size))).unwrap_or(0);
+            let start = u32::try_from(environment.below(u64::from(self.network.size))).unwrap_or(0);
             address(
                 &mut taken,
                 service,
@@ -154,7 +154,7 @@ impl Addresses {
             );
         }
         if needs_node_ports(service) {
-            node_ports(&mut taken, service, &before.1, here, &mut reservation.ports, &mut errors);
+            node_ports(&mut taken, service, &before.1, environment, &mut reservation.ports, &mut errors);
         }
         let after = held(service);
         reservation.freed.0 = before.0.into_iter().filter(|one| !after.0.contains(one)).collect();
@@ -165,7 +165,7 @@ impl Addresses {
 
     /// A Service is gone.
     pub(crate) fn release(&self, resource: &Resource, service: &Value) {
-        if resource.habits.special != Special::Service {
+        if resource.rules.special != Special::Service {
             return;
         }
         let (addresses, ports) = held(service);
@@ -271,7 +271,7 @@ fn node_ports(
     taken: &mut Taken,
     service: &mut Value,
     own: &[u16],
-    here: &Surroundings,
+    environment: &SharedEnvironment,
     given: &mut Vec<u16>,
     errors: &mut Vec<FieldError>,
 ) {
@@ -303,7 +303,7 @@ fn node_ports(
             }
             None => {
                 let size = u64::from(LAST_PORT - FIRST_PORT + 1);
-                let start = u16::try_from(here.below(size)).unwrap_or(0);
+                let start = u16::try_from(environment.below(size)).unwrap_or(0);
                 let width = LAST_PORT - FIRST_PORT + 1;
                 let free = (0..width)
                     .map(|step| FIRST_PORT + (start + step) % width)

@@ -2,7 +2,7 @@
 
 use crate::http::answer::Answer;
 use crate::http::encode;
-use crate::http::negotiate::{self, Notation};
+use crate::http::negotiate::{self, MediaType};
 use crate::resources::registry::{Fingerprint, Group, Page, Registry, Version};
 use crate::resources::resource::{Resource, Subresource, api_version};
 use http::header::{ETAG, IF_NONE_MATCH, VARY};
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 pub(crate) fn page(registry: &Registry, path: &str, parts: &Parts) -> Option<Answer> {
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
     let aggregated = negotiate::aggregated_discovery(&parts.headers);
-    let notation = negotiate::output(&parts.headers).map_or(Notation::Json, |output| output.notation);
-    let plain = |value: Value| Some(Answer::value(StatusCode::OK, &value, notation));
+    let media_type = negotiate::output(&parts.headers).map_or(MediaType::Json, |output| output.media_type);
+    let plain = |value: Value| Some(Answer::value(StatusCode::OK, &value, media_type));
     match (steps.as_slice(), aggregated) {
         ([""], _) => plain(json!({"paths": paths(registry)})),
         ([root @ ("api" | "apis")], Some(version)) => {

@@ -3,9 +3,9 @@
 mod document;
 
 use crate::http::answer::Answer;
-use crate::http::negotiate::{self, Notation};
-use crate::http::refusal::Refusal;
+use crate::http::negotiate::{self, MediaType};
 use crate::http::request::Query;
+use crate::http::status_error::StatusError;
 use crate::resources::registry::{Fingerprint, Page, Registry, Version};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
@@ -23,7 +23,7 @@ const EMPTY_V2: &[u8] = b"\x0a\x032.0\x12\x13\x0a\x0aKubernetes\x12\x05v1.36\x42
 pub(crate) fn page(registry: &Registry, path: &str, parts: &Parts) -> Answer {
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
     match steps.as_slice() {
-        ["openapi", "v3"] => Answer::value(StatusCode::OK, &index(registry), Notation::Json),
+        ["openapi", "v3"] => Answer::value(StatusCode::OK, &index(registry), MediaType::Json),
         ["openapi", "v3", "api", version] => group_version(registry, "", version, parts),
         ["openapi", "v3", "apis", group, version] => group_version(registry, group, version, parts),
         // Only clients from before 1.24 read it; they get no schemas and do without. kubectl also asks here for a kind
@@ -35,7 +35,7 @@ pub(crate) fn page(registry: &Registry, path: &str, parts: &Parts) -> Answer {
         ["openapi", "v2"] => {
             let info = json!({"title": "Kubernetes", "version": format!("v{}", crate::api::KUBERNETES)});
             let nothing = json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}});
-            Answer::value(StatusCode::OK, &nothing, Notation::Json)
+            Answer::value(StatusCode::OK, &nothing, MediaType::Json)
         }
         _ => Answer::no_page(),
     }
@@ -77,7 +77,7 @@ fn fingerprint(registry: &Registry, group: &str, version: &Version) -> String {
 
 fn group_version(registry: &Registry, group: &str, version: &str, parts: &Parts) -> Answer {
     let Some(version) = registry.version(group, version) else {
-        return Answer::refusal(&Refusal::unknown_resource(), Notation::Json);
+        return Answer::error(&StatusError::unknown_resource(), MediaType::Json);
     };
     let hash = fingerprint(registry, group, version);
     let tag = format!("\"{hash}\"");
@@ -85,7 +85,7 @@ fn group_version(registry: &Registry, group: &str, version: &str, parts: &Parts)
     let mut answer = if same {
         Answer::json(StatusCode::NOT_MODIFIED, Bytes::new())
     } else {
-        Answer::value(StatusCode::OK, &document::document(group, version), Notation::Json)
+        Answer::value(StatusCode::OK, &document::document(group, version), MediaType::Json)
     };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         answer = answer.header(ETAG, tag);

@@ -72,7 +72,7 @@ impl Registry {
     pub(crate) fn builtin(loopback: bool) -> Self {
         let mut registry = Self::default();
         for mut resource in builtin::all() {
-            resource.habits.loopback = loopback;
+            resource.rules.loopback = loopback;
             registry.add(Arc::new(resource));
         }
         registry

@@ -1,8 +1,8 @@
-//! A resource as it is served: its names, its schema, and the habits that its kind has.
+//! A resource as it is served: its names, its schema, and the rules that its kind has.
 
 use crate::http::encode::TypePrefix;
-use crate::http::refusal::Subject;
-use crate::resources::strategy::Habits;
+use crate::http::status_error::Subject;
+use crate::resources::strategy::KindRules;
 use crate::storage::store::Key;
 use atoll_apimachinery::builtin;
 use atoll_apimachinery::schema::{Kind, Rules, Schema};
@@ -21,7 +21,7 @@ pub(crate) struct Resource {
     pub(crate) namespaced: bool,
     pub(crate) verbs: &'static [&'static str],
     pub(crate) schema: SchemaRef,
-    pub(crate) habits: Habits,
+    pub(crate) rules: KindRules,
     pub(crate) subresources: Vec<Subresource>,
     /// Under which group and plural its objects are kept.
     pub(crate) stored: Stored,
@@ -54,18 +54,18 @@ pub(crate) struct Stored {
 /// A schema that is compiled in, or one that a CRD brought.
 #[derive(Clone, Debug)]
 pub(crate) enum SchemaRef {
-    /// Made of the facts when somebody first looks at it: most kinds are never used.
+    /// Made of the facts when it is first needed: most kinds are never used.
     BuiltIn(Arc<LazyLock<&'static Schema, MakeSchema>>),
-    /// Read from the CRD when somebody first looks at it: a schema is many times as large as its text.
+    /// Read from the CRD when it is first needed: a schema is many times as large as its text.
     Custom(Arc<Lazy<Schema>>),
 }
 
 type MakeSchema = Box<dyn FnOnce() -> &'static Schema + Send + Sync>;
 
-/// Made when somebody first looks at it.
+/// Made when it is first needed.
 pub(crate) type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send + Sync>>;
 
-/// Objects of a kind that nobody described keep all that they have.
+/// Objects of a kind without a schema keep all their fields.
 static ANYTHING: LazyLock<Schema> =
     LazyLock::new(|| Schema { kind: Kind::Object, preserve_unknown: true, ..Schema::default() });
 
@@ -140,7 +140,7 @@ pub(crate) struct Custom {
     pub(crate) selectable: Vec<String>,
     /// `additionalPrinterColumns`, as in the CRD.
     pub(crate) columns: Value,
-    /// Said to whoever uses this version.
+    /// The warning that clients of this version get.
     pub(crate) deprecation: Option<String>,
     /// Whether the CRD is on its way out: nothing new then.
     pub(crate) terminating: bool,
@@ -166,7 +166,7 @@ impl Resource {
         names: Names,
         namespaced: bool,
         schema: SchemaRef,
-        habits: Habits,
+        rules: KindRules,
         subresources: Vec<Subresource>,
         stored: Stored,
     ) -> Self {
@@ -178,7 +178,7 @@ impl Resource {
             namespaced,
             verbs: ALL_VERBS,
             schema,
-            habits,
+            rules,
             subresources,
             stored,
             custom: None,

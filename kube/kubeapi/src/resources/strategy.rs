@@ -19,9 +19,9 @@ use atoll_apimachinery::invalid::FieldError;
 use atoll_apimachinery::meta::{self, NameRule};
 use serde_json::{Value, json};
 
-/// The habits of a kind.
+/// What holds for the objects of a kind, whatever is in them.
 #[derive(Clone, Debug)]
-pub(crate) struct Habits {
+pub(crate) struct KindRules {
     pub(crate) generation: Generation,
     /// A PUT without a resourceVersion overwrites whatever is there.
     pub(crate) unconditional_update: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Habits {
     pub(crate) status_resets: Vec<String>,
 }
 
-impl Default for Habits {
+impl Default for KindRules {
     fn default() -> Self {
         Self {
             generation: Generation::Never,
@@ -82,7 +82,7 @@ pub(crate) enum Orphans {
     No,
     /// They stay.
     ByDefault,
-    /// Nobody may ask for either.
+    /// A client may not ask for either.
     Unsupported,
 }
 
@@ -102,25 +102,25 @@ pub(crate) enum Special {
     Service,
 }
 
-/// Gives an object of a built-in kind the values that it has when nobody says otherwise.
+/// Gives an object of a built-in kind its default values.
 pub(crate) fn default(resource: &Resource, object: &mut Value) {
     if resource.custom.is_none() {
         defaults::apply(&resource.group, &resource.names.kind, object);
     }
 }
 
-/// Makes a new object ready: what only the server may set is set or taken away.
+/// Makes a new object ready: what only the server may set is set or removed.
 pub(crate) fn prepare_create(resource: &Resource, object: &mut Value) {
     // A node registers itself, and brings its status.
     let brings_status = resource.group.is_empty() && resource.names.kind == "Node";
     if resource.has_status() && !brings_status {
         remove(object, "status");
     }
-    match resource.habits.generation {
+    match resource.rules.generation {
         Generation::Never => {}
         _ => object["metadata"]["generation"] = 1.into(),
     }
-    match resource.habits.special {
+    match resource.rules.special {
         Special::Namespace => {
             object["status"] = json!({"phase": "Active"});
             let finalizers = &mut object["spec"]["finalizers"];
@@ -175,7 +175,7 @@ pub(crate) fn prepare_update(resource: &Resource, by: Option<&Subresource>, new:
     if resource.has_status() {
         keep(new, old, "status");
     }
-    match resource.habits.special {
+    match resource.rules.special {
         Special::Namespace => keep(new, old, "spec"),
         Special::Secret => {
             if new["type"].as_str().unwrap_or_default().is_empty() {
@@ -192,7 +192,7 @@ pub(crate) fn prepare_update(resource: &Resource, by: Option<&Subresource>, new:
         | Special::Policy
         | Special::Rbac => {}
     }
-    if changed(resource.habits.generation, new, old) {
+    if changed(resource.rules.generation, new, old) {
         new["metadata"]["generation"] = (generation + 1).into();
     }
 }
@@ -215,7 +215,7 @@ fn prepare_status(resource: &Resource, new: &mut Value, old: &Value) {
         }
         return;
     }
-    for path in &resource.habits.status_resets {
+    for path in &resource.rules.status_resets {
         match path.split_once('.') {
             None if path == "metadata" => {
                 let managed = new["metadata"].get("managedFields").cloned();
@@ -258,7 +258,7 @@ fn changed(generation: Generation, new: &Value, old: &Value) -> bool {
 /// What the kind has against a new object, besides its schema.
 pub(crate) fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = special(resource, object, None);
-    let mut metadata = meta::validate_named(&object["metadata"], resource.namespaced, resource.habits.name);
+    let mut metadata = meta::validate_named(&object["metadata"], resource.namespaced, resource.rules.name);
     metadata.extend(finalizers(resource, object));
     for error in metadata {
         if !errors.contains(&error) {
@@ -295,7 +295,7 @@ pub(crate) fn validate_update(
 }
 
 fn special(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    match resource.habits.special {
+    match resource.rules.special {
         Special::ConfigMap => secret::validate_config_map(object, old),
         Special::Secret => secret::validate(object, old),
         Special::Definition => definition::validate(object, old),
@@ -309,7 +309,7 @@ fn special(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fiel
     }
 }
 
-/// Kinds with a few rules and no habits of their own.
+/// Kinds with a few rules and no rules of their own.
 fn plain(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match (resource.group.as_str(), resource.names.kind.as_str()) {
         ("apps" | "batch", kind) | ("", kind @ "ReplicationController") => {
@@ -317,7 +317,7 @@ fn plain(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldE
         }
         ("coordination.k8s.io", "Lease") => records::lease(object),
         ("discovery.k8s.io", "EndpointSlice") => {
-            records::endpoint_slice(object, old, resource.habits.loopback)
+            records::endpoint_slice(object, old, resource.rules.loopback)
         }
         ("scheduling.k8s.io", "PriorityClass") => records::priority_class(object, old),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {

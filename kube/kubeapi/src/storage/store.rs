@@ -28,7 +28,7 @@ pub use object::{Body, Event, EventKind, Object, Page, RevisionError, Write, Wri
 pub use ring::Limits;
 pub use watch::Watch;
 
-use disk::{Disk, Place};
+use disk::{DatabaseFile, Disk};
 use shared::Shared;
 use state::State;
 use std::path::Path;
@@ -39,7 +39,7 @@ use writer::Writer;
 #[derive(Clone, Debug)]
 pub struct Store {
     shared: Arc<Shared>,
-    /// None in memory: whoever writes does it at once.
+    /// None in memory: a write is done at once.
     writer: Option<Arc<Writer>>,
 }
 
@@ -71,7 +71,7 @@ impl Store {
         Self::open_at(Box::new(path.as_ref().to_path_buf()), limits)
     }
 
-    fn open_at(place: Box<dyn Place>, limits: Limits) -> Result<Self, OpenError> {
+    fn open_at(place: Box<dyn DatabaseFile>, limits: Limits) -> Result<Self, OpenError> {
         let path = place.path().to_path_buf();
         let (disk, objects) = Disk::open(place)?;
         let shared = Arc::new(Shared::new(State::with(disk.revision(), objects, limits)));

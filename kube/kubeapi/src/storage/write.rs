@@ -1,13 +1,13 @@
 //! The one way into the store for objects: whatever is derived from them hears of every write.
 
-use crate::api::Core;
+use crate::api::ApiState;
 use crate::http::encode::Unrevised;
 use crate::resources::resource::Resource;
 use crate::resources::view;
 use crate::storage::store::{Key, Object, Write, WriteError};
 use serde_json::Value;
 
-impl Core {
+impl ApiState {
     /// Writes an object down: a new one, or in place of what is at revision `expect`.
     pub(crate) async fn write(
         &self,
@@ -26,7 +26,7 @@ impl Core {
         Ok(written)
     }
 
-    /// Takes an object away if it is still what was read, which `shown` is. What it held is free then.
+    /// Removes an object if it is still what was read, which `shown` is. Its addresses are released.
     pub(crate) async fn remove(
         &self,
         resource: &Resource,
@@ -45,7 +45,7 @@ impl Core {
     /// Something of this resource was written: what is derived from it is read again.
     fn written(&self, resource: &Resource) {
         match resource.stored.group.as_str() {
-            crate::access::rbac::GROUP => self.access.changed(),
+            crate::access::rbac::GROUP => self.rbac.changed(),
             crate::access::admission::GROUP => self.policies.changed(),
             _ => {}
         }

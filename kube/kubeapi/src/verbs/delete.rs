@@ -1,12 +1,12 @@
 //! An object that goes: at once, or when its finalizers are gone and its time is up.
 
-use super::{Ask, Outcome, refused};
+use super::{Outcome, RequestContext, refused};
 use crate::environment::seconds;
 use crate::http::answer::Answer;
 use crate::http::decode;
 use crate::http::negotiate;
-use crate::http::refusal::Refusal;
 use crate::http::request::{DeleteOptions, ListOptions, Propagation};
+use crate::http::status_error::StatusError;
 use crate::resources::resource::Resource;
 use crate::resources::strategy::{Orphans, Special, is_going, strings};
 use crate::resources::view;
@@ -22,7 +22,7 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Namespaces that always are there.
 const KEPT_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
-/// How long a pod may take to end when nobody says.
+/// How long a pod may take to end by default.
 const POD_GRACE: i64 = 30;
 const ATTEMPTS: usize = 20;
 
@@ -34,13 +34,13 @@ struct Deleted {
     uid: Value,
 }
 
-impl Ask<'_> {
-    pub(crate) async fn delete(&self) -> Result<Answer, Refusal> {
+impl RequestContext<'_> {
+    pub(crate) async fn delete(&self) -> Result<Answer, StatusError> {
         let options = self.delete_options()?;
         let name = self.target.name.clone();
         let Deleted { object, later, uid } = Box::pin(self.delete_one(&name, &options)).await?;
         let code = if later && options.orphan == Some(false) { StatusCode::ACCEPTED } else { StatusCode::OK };
-        if later || self.resource.habits.shows_deleted {
+        if later || self.resource.rules.shows_deleted {
             return Ok(self.answer_outcome(code, &object));
         }
         let mut details = json!({"name": name, "kind": self.resource.names.plural, "uid": uid});
@@ -48,29 +48,29 @@ impl Ask<'_> {
             details["group"] = self.resource.group.as_str().into();
         }
         let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
-        Ok(Answer::value(code, &status, self.output.notation).warn(&self.warnings()))
+        Ok(Answer::value(code, &status, self.output.media_type).warn(&self.warnings()))
     }
 
-    pub(crate) async fn delete_collection(&self) -> Result<Answer, Refusal> {
-        let list_options = ListOptions::parse(&self.call.query, false)?;
+    pub(crate) async fn delete_collection(&self) -> Result<Answer, StatusError> {
+        let list_options = ListOptions::parse(&self.info.query, false)?;
         let options = self.delete_options()?;
         let found = self.find(&list_options)?;
         for object in &found.objects {
             let name = object.key.name().to_owned();
             match Box::pin(self.delete_one(&name, &options)).await {
                 Ok(_) => {}
-                Err(refusal) if refusal.code() == StatusCode::NOT_FOUND => {}
-                Err(refusal) => return Err(refusal),
+                Err(error) if error.code() == StatusCode::NOT_FOUND => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(self.answer_list(&found))
     }
 
-    fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
+    fn delete_options(&self) -> Result<DeleteOptions, StatusError> {
         if self.body.is_empty() {
-            return DeleteOptions::from_query(&self.call.query);
+            return DeleteOptions::from_query(&self.info.query);
         }
-        let wrong = |why: String| Refusal::bad_request(why);
+        let wrong = |why: String| StatusError::bad_request(why);
         let input = negotiate::input(&self.parts.headers, true)?;
         let (body, _) = decode::read(input, &self.body).map_err(wrong)?;
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
@@ -91,9 +91,9 @@ impl Ask<'_> {
         DeleteOptions::from_body(&body)
     }
 
-    async fn delete_one(&self, name: &str, options: &DeleteOptions) -> Result<Deleted, Refusal> {
+    async fn delete_one(&self, name: &str, options: &DeleteOptions) -> Result<Deleted, StatusError> {
         if self.resource.is("", "namespaces") && KEPT_NAMESPACES.contains(&name) {
-            return Err(Refusal::forbidden(
+            return Err(StatusError::forbidden(
                 self.resource.plural(),
                 name,
                 "this namespace may not be deleted",
@@ -105,7 +105,7 @@ impl Ask<'_> {
             let old = view::shown(&self.resource, &existing);
             check_preconditions(&self.resource, name, &old, options)?;
             self.admit("DELETE", name, None, Some(&old), options.dry_run)?;
-            let step = next_step(&self.resource, &old, options, self.core.here.now());
+            let step = next_step(&self.resource, &old, options, self.state.environment.now());
             let (uid, later) = (old["metadata"]["uid"].clone(), step != Step::Remove);
             let written = match step {
                 Step::Nothing => return Ok(Deleted { object: Outcome::Shown(old), later, uid }),
@@ -117,9 +117,9 @@ impl Ask<'_> {
                 }
                 Step::Mark(new) => {
                     let (key, expect) = (existing.key.clone(), Some(existing.revision));
-                    self.core.write(&self.resource, key, &new, expect).await
+                    self.state.write(&self.resource, key, &new, expect).await
                 }
-                Step::Remove => self.core.remove(&self.resource, &existing, &old).await,
+                Step::Remove => self.state.remove(&self.resource, &existing, &old).await,
             };
             match written {
                 Ok(written) => return Ok(Deleted { object: Outcome::Stored(written), later, uid }),
@@ -127,12 +127,12 @@ impl Ask<'_> {
                 Err(error) => return Err(refused(&self.resource, name, &error)),
             }
         }
-        Err(Refusal::modified(self.resource.plural(), name))
+        Err(StatusError::modified(self.resource.plural(), name))
     }
 
     fn warn_of_orphans(&self, options: &DeleteOptions) {
         let unsaid = options.propagation.is_none() && options.orphan.is_none();
-        if self.resource.habits.special == Special::Job && unsaid {
+        if self.resource.rules.special == Special::Job && unsaid {
             let text = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
             let mut warnings = self.warnings();
             if !warnings.iter().any(|known| known == text) {
@@ -147,7 +147,7 @@ fn check_preconditions(
     name: &str,
     old: &Value,
     options: &DeleteOptions,
-) -> Result<(), Refusal> {
+) -> Result<(), StatusError> {
     let kind = resource.kind();
     let own = |field: &str| old["metadata"][field].as_str().unwrap_or_default().to_owned();
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != own("uid")) {
@@ -155,7 +155,7 @@ fn check_preconditions(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
             own("uid")
         );
-        return Err(Refusal::conflict(kind, name, &why));
+        return Err(StatusError::conflict(kind, name, &why));
     }
     if let Some(version) =
         options.resource_version.as_deref().filter(|version| *version != own("resourceVersion"))
@@ -164,7 +164,7 @@ fn check_preconditions(
             "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object might have been modified",
             own("resourceVersion")
         );
-        return Err(Refusal::conflict(kind, name, &why));
+        return Err(StatusError::conflict(kind, name, &why));
     }
     Ok(())
 }
@@ -176,12 +176,12 @@ pub(crate) enum Step {
     Nothing,
     /// It is marked as on its way out.
     Mark(Value),
-    /// It is taken away.
+    /// It is removed.
     Remove,
 }
 
 pub(crate) fn next_step(resource: &Resource, old: &Value, options: &DeleteOptions, now: Timestamp) -> Step {
-    let special = resource.habits.special;
+    let special = resource.rules.special;
     let deleted = is_going(old);
     if special == Special::Namespace && !deleted {
         return Step::Mark(terminating_namespace(old, now));
@@ -275,7 +275,7 @@ fn bump(new: &mut Value) {
 
 /// Sets the garbage collector's finalizers as the options want them. True if that changes anything.
 fn set_finalizers(resource: &Resource, new: &mut Value, options: &DeleteOptions) -> bool {
-    if resource.habits.orphans == Orphans::Unsupported {
+    if resource.rules.orphans == Orphans::Unsupported {
         return false;
     }
     let old: Vec<String> = strings(&new["metadata"]["finalizers"]).map(str::to_owned).collect();
@@ -285,7 +285,7 @@ fn set_finalizers(resource: &Resource, new: &mut Value, options: &DeleteOptions)
         (_, Some(policy)) => policy == Propagation::Orphan,
         _ if has(ORPHAN) => true,
         _ if has(FOREGROUND) => false,
-        _ => resource.habits.orphans == Orphans::ByDefault,
+        _ => resource.rules.orphans == Orphans::ByDefault,
     };
     let foreground = match (options.orphan, options.propagation) {
         (Some(_), _) => false,

@@ -1,12 +1,12 @@
 //! Many objects: selected, in pages, at one revision.
 
-use super::{Ask, Selection};
+use super::{RequestContext, Selection};
 use crate::http::answer::Answer;
 use crate::http::encode::TypePrefix;
 use crate::http::negotiate::Shape;
-use crate::http::refusal::Refusal;
 use crate::http::request::ListOptions;
 use crate::http::request::VersionMatch;
+use crate::http::status_error::StatusError;
 use crate::resources::view;
 use crate::storage::store::{Key, Object, RevisionError};
 use atoll_apimachinery::invalid::FieldError;
@@ -37,29 +37,29 @@ pub(super) struct Found {
     remaining: Option<usize>,
 }
 
-impl Ask<'_> {
-    pub(crate) fn list(&self) -> Result<Answer, Refusal> {
-        let options = ListOptions::parse(&self.call.query, false)?;
+impl RequestContext<'_> {
+    pub(crate) fn list(&self) -> Result<Answer, StatusError> {
+        let options = ListOptions::parse(&self.info.query, false)?;
         let found = self.find(&options)?;
         Ok(self.answer_list(&found))
     }
 
-    pub(super) fn selection(&self, options: &ListOptions) -> Result<Selection, Refusal> {
+    pub(super) fn selection(&self, options: &ListOptions) -> Result<Selection, StatusError> {
         Selection::parse(&self.resource, &options.label_selector, &options.field_selector)
     }
 
     /// The objects that are asked for.
-    pub(super) fn find(&self, options: &ListOptions) -> Result<Found, Refusal> {
+    pub(super) fn find(&self, options: &ListOptions) -> Result<Found, StatusError> {
         let selection = self.selection(options)?;
         let prefix = self.resource.prefix(self.namespace());
         let within = selection.prefix(&self.resource, self.namespace());
-        let store = &self.core.store;
+        let store = &self.state.store;
         let (at, mut after) = match options.resume.as_str() {
             "" => (self.list_revision(options)?, None),
             token => {
                 if !options.resource_version.is_empty() && options.resource_version != "0" {
                     let why = "specifying resource version is not allowed when using continue";
-                    return Err(Refusal::bad_request(why));
+                    return Err(StatusError::bad_request(why));
                 }
                 let (at, after) = resume(token, &prefix)?;
                 (at, Some(after))
@@ -75,12 +75,14 @@ impl Ask<'_> {
             };
             let page = store.list(&within, pinned, after.as_ref(), limit).map_err(|error| match error {
                 RevisionError::Gone { .. } if options.resume.is_empty() => {
-                    Refusal::expired("The resourceVersion for the provided list is too old.")
+                    StatusError::expired("The resourceVersion for the provided list is too old.")
                 }
-                RevisionError::Gone { .. } => {
-                    Refusal::expired_list(resume_token(-1, &prefix, after.as_ref().map_or("", Key::as_str)))
-                }
-                RevisionError::Future { requested, current } => Refusal::too_new(requested, current),
+                RevisionError::Gone { .. } => StatusError::expired_list(resume_token(
+                    -1,
+                    &prefix,
+                    after.as_ref().map_or("", Key::as_str),
+                )),
+                RevisionError::Future { requested, current } => StatusError::too_new(requested, current),
             })?;
             // The pages of one list are all of one revision.
             pinned = Some(page.revision);
@@ -108,14 +110,14 @@ impl Ask<'_> {
     }
 
     /// The revision to list at: `None` for the newest.
-    fn list_revision(&self, options: &ListOptions) -> Result<Option<u64>, Refusal> {
+    fn list_revision(&self, options: &ListOptions) -> Result<Option<u64>, StatusError> {
         let Some(wanted) = wanted_revision(&options.resource_version)? else { return Ok(None) };
         if wanted == 0 {
             return Ok(None);
         }
-        let current = self.core.store.revision();
+        let current = self.state.store.revision();
         if wanted > current {
-            return Err(Refusal::too_new(wanted, current));
+            return Err(StatusError::too_new(wanted, current));
         }
         let exact = match options.version_match {
             VersionMatch::Exact => true,
@@ -136,13 +138,13 @@ impl Ask<'_> {
         let shown = |object: &Object| view::shown(&self.resource, object);
         let answer = match self.output.shape {
             Shape::Whole => {
-                Answer::bytes(StatusCode::OK, self.whole_list(found, &metadata), self.output.notation)
+                Answer::bytes(StatusCode::OK, self.whole_list(found, &metadata), self.output.media_type)
             }
             Shape::Table(version) => {
                 let objects: Vec<Value> = found.objects.iter().map(shown).collect();
                 let objects: Vec<&Value> = objects.iter().collect();
                 let table = self.table_of(version, &objects, &json!({"metadata": metadata}));
-                Answer::value(StatusCode::OK, &table, self.output.notation)
+                Answer::value(StatusCode::OK, &table, self.output.media_type)
             }
             Shape::Metadata(version) => {
                 let items: Vec<Value> = found
@@ -152,7 +154,7 @@ impl Ask<'_> {
                     .collect();
                 let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": format!("meta.k8s.io/{version}"),
                     "metadata": metadata, "items": items});
-                Answer::value(StatusCode::OK, &list, self.output.notation)
+                Answer::value(StatusCode::OK, &list, self.output.media_type)
             }
         };
         answer.warn(&self.warnings())
@@ -205,8 +207,8 @@ pub(super) fn revision(text: &str) -> Result<Option<u64>, FieldError> {
 }
 
 /// The same for a list or one object, where a wrong one is the client's fault.
-pub(super) fn wanted_revision(text: &str) -> Result<Option<u64>, Refusal> {
-    revision(text).map_err(|error| Refusal::bad_request(error.to_string()))
+pub(super) fn wanted_revision(text: &str) -> Result<Option<u64>, StatusError> {
+    revision(text).map_err(|error| StatusError::bad_request(error.to_string()))
 }
 
 fn resume_token(revision: i64, prefix: &str, last: &str) -> String {
@@ -215,8 +217,9 @@ fn resume_token(revision: i64, prefix: &str, last: &str) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
 }
 
-fn resume(token: &str, prefix: &str) -> Result<(Option<u64>, Key), Refusal> {
-    let wrong = || Refusal::bad_request("continue key is not valid: the token was not made by this server");
+fn resume(token: &str, prefix: &str) -> Result<(Option<u64>, Key), StatusError> {
+    let wrong =
+        || StatusError::bad_request("continue key is not valid: the token was not made by this server");
     let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|_| wrong())?;
     let token: Resume = serde_json::from_slice(&bytes).map_err(|_| wrong())?;
     if token.v != "meta.k8s.io/v1" || token.start.is_empty() {

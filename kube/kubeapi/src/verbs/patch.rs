@@ -1,13 +1,13 @@
 //! A patched object: JSON patch, merge patch, strategic merge patch. Server-side apply is next door.
 
-use super::Ask;
+use super::RequestContext;
 use super::update::Absent;
 use crate::http::answer::Answer;
 use crate::http::decode;
 use crate::http::encode;
 use crate::http::negotiate;
-use crate::http::refusal::{Refusal, Subject};
 use crate::http::request::{Validation, WriteOptions};
+use crate::http::status_error::{StatusError, Subject};
 use crate::resources::resource::Resource;
 use crate::verbs::create::dedup_owners;
 use atoll_apimachinery::apply::{self, Operation};
@@ -33,27 +33,27 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-impl Ask<'_> {
-    pub(super) fn patch_kind(&self) -> Result<PatchKind, Refusal> {
+impl RequestContext<'_> {
+    pub(super) fn patch_kind(&self) -> Result<PatchKind, StatusError> {
         match negotiate::content_type(&self.parts.headers) {
             JSON => Ok(PatchKind::Json),
             MERGE => Ok(PatchKind::Merge),
             STRATEGIC if self.resource.custom.is_none() => Ok(PatchKind::Strategic),
             APPLY => Ok(PatchKind::Apply),
-            _ if self.resource.custom.is_none() => Err(Refusal::unsupported_patch()),
-            _ => Err(Refusal::unsupported_media(&[JSON, MERGE, APPLY])),
+            _ if self.resource.custom.is_none() => Err(StatusError::unsupported_patch()),
+            _ => Err(StatusError::unsupported_media(&[JSON, MERGE, APPLY])),
         }
     }
 
-    pub(crate) async fn patch(&self) -> Result<Answer, Refusal> {
+    pub(crate) async fn patch(&self) -> Result<Answer, StatusError> {
         let kind = self.patch_kind()?;
-        let options = WriteOptions::parse(&self.call.query, "PatchOptions", Some(kind == PatchKind::Apply))?;
+        let options = WriteOptions::parse(&self.info.query, "PatchOptions", Some(kind == PatchKind::Apply))?;
         if kind == PatchKind::Apply {
             return Box::pin(self.apply(&options)).await;
         }
         let patch = Patch::read(kind, &self.body, options.validation)?;
         let by = self.manager(&options, Operation::Update);
-        let stamp = self.core.here.stamp();
+        let stamp = self.state.environment.stamp();
         let change = |old: Option<&Value>| {
             let Some(old) = old else { return Err(self.not_found(&self.target.name)) };
             let mut new = patch.carry_out(&self.resource, old, options.validation, &mut self.warnings())?;
@@ -77,10 +77,10 @@ pub(super) struct Patch {
 }
 
 impl Patch {
-    pub(super) fn read(kind: PatchKind, bytes: &[u8], validation: Validation) -> Result<Self, Refusal> {
+    pub(super) fn read(kind: PatchKind, bytes: &[u8], validation: Validation) -> Result<Self, StatusError> {
         let (body, duplicates) = strict::parse(bytes).map_err(|error| {
             let why = error.to_string();
-            Refusal::bad_request(match kind {
+            StatusError::bad_request(match kind {
                 PatchKind::Strategic => why,
                 _ if validation == Validation::Ignore => why,
                 _ => format!("error decoding patch: {why}"),
@@ -89,7 +89,7 @@ impl Patch {
         if let (PatchKind::Json, Value::Array(operations)) = (kind, &body)
             && operations.len() > MOST_OPERATIONS
         {
-            return Err(Refusal::too_large(&format!(
+            return Err(StatusError::too_large(&format!(
                 "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
                 operations.len()
             )));
@@ -111,7 +111,7 @@ impl Patch {
             };
             let why = format!("json: cannot unmarshal {got} into Go value of type {want}");
             let prefix = if kind == PatchKind::Strategic { "" } else { "error decoding patch: " };
-            return Err(Refusal::bad_request(format!("{prefix}{why}")));
+            return Err(StatusError::bad_request(format!("{prefix}{why}")));
         }
         let prefix = if kind == PatchKind::Json { "json patch " } else { "" };
         let duplicates = duplicates.iter().map(|path| format!("{prefix}duplicate field {path:?}")).collect();
@@ -125,12 +125,12 @@ impl Patch {
         old: &Value,
         validation: Validation,
         warnings: &mut Vec<String>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, StatusError> {
         let mut new = self.patched(old, resource)?;
         // Refusals tell what the patch made, before anything is filled in. They are rare, and patch again for that.
         let refuse = |why: &str| match self.patched(old, resource) {
             Ok(patched) => invalid_patch(&patched, why),
-            Err(refusal) => refusal,
+            Err(error) => error,
         };
         if !new.is_object() {
             return Err(refuse("json: cannot unmarshal value into an object"));
@@ -159,7 +159,7 @@ impl Patch {
         Ok(new)
     }
 
-    pub(super) fn patched(&self, old: &Value, resource: &Resource) -> Result<Value, Refusal> {
+    pub(super) fn patched(&self, old: &Value, resource: &Resource) -> Result<Value, StatusError> {
         let result = match self.kind {
             PatchKind::Json => patch::json(old, &self.body),
             PatchKind::Merge => Ok(patch::merge(old, &self.body)),
@@ -167,14 +167,14 @@ impl Patch {
             PatchKind::Apply => Ok(self.body.clone()),
         };
         result.map_err(|error| match error {
-            PatchError::Malformed(why) => Refusal::bad_request(why),
-            PatchError::Unprocessable(_) => Refusal::unprocessable(),
-            PatchError::Failed(why) => Refusal::plain(why),
+            PatchError::Malformed(why) => StatusError::bad_request(why),
+            PatchError::Unprocessable(_) => StatusError::unprocessable(),
+            PatchError::Failed(why) => StatusError::plain(why),
         })
     }
 }
 
-fn invalid_patch(patched: &Value, why: &str) -> Refusal {
+fn invalid_patch(patched: &Value, why: &str) -> StatusError {
     let text = String::from_utf8_lossy(&encode::write(patched)).into_owned();
-    Refusal::invalid(Subject { group: "", name: "" }, "", &[FieldError::invalid("patch", text, why)])
+    StatusError::invalid(Subject { group: "", name: "" }, "", &[FieldError::invalid("patch", text, why)])
 }

@@ -1,13 +1,13 @@
 //! The number of replicas of anything that has one, in the same shape for all.
 
-use super::Ask;
+use super::RequestContext;
 use super::patch::{Patch, PatchKind};
 use super::update::Absent;
 use crate::http::answer::Answer;
 use crate::http::decode;
 use crate::http::negotiate;
-use crate::http::refusal::{Refusal, Subject};
 use crate::http::request::WriteOptions;
+use crate::http::status_error::{StatusError, Subject};
 use crate::resources::resource::{Scale, Subresource};
 use crate::resources::strategy;
 use crate::resources::view;
@@ -20,21 +20,21 @@ use serde_json::{Value, json};
 
 const SCALE: Subject<'static> = Subject { group: "autoscaling", name: "Scale" };
 
-impl Ask<'_> {
-    fn scale_paths(&self) -> Result<&Scale, Refusal> {
+impl RequestContext<'_> {
+    fn scale_paths(&self) -> Result<&Scale, StatusError> {
         match &self.subresource {
             Some(Subresource::Scale(scale)) => Ok(scale),
-            _ => Err(Refusal::unknown_resource()),
+            _ => Err(StatusError::unknown_resource()),
         }
     }
 
-    pub(crate) fn get_scale(&self) -> Result<Answer, Refusal> {
+    pub(crate) fn get_scale(&self) -> Result<Answer, StatusError> {
         let object = view::shown(&self.resource, &self.stored(&self.target.name)?);
         Ok(self.answer(StatusCode::OK, &self.scale_of(&object)?))
     }
 
     /// The `Scale` of an object.
-    fn scale_of(&self, object: &Value) -> Result<Value, Refusal> {
+    fn scale_of(&self, object: &Value) -> Result<Value, StatusError> {
         let paths = self.scale_paths()?;
         let number = |path: &str| strategy::at(object, path).and_then(Value::as_i64);
         let metadata = &object["metadata"];
@@ -57,7 +57,7 @@ impl Ask<'_> {
             Some(replicas) => scale["spec"]["replicas"] = replicas.into(),
             None if self.resource.custom.is_some() => {
                 let why = format!("the spec replicas field \".{}\" does not exist", paths.spec);
-                return Err(Refusal::internal(&why));
+                return Err(StatusError::internal(&why));
             }
             None => {}
         }
@@ -86,22 +86,22 @@ impl Ask<'_> {
         )
     }
 
-    pub(crate) async fn update_scale(&self) -> Result<Answer, Refusal> {
-        let options = WriteOptions::parse(&self.call.query, "UpdateOptions", None)?;
+    pub(crate) async fn update_scale(&self) -> Result<Answer, StatusError> {
+        let options = WriteOptions::parse(&self.info.query, "UpdateOptions", None)?;
         let input = negotiate::input(&self.parts.headers, true)?;
         let (scale, _) = decode::read(input, &self.body).map_err(|why| {
-            Refusal::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+            StatusError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
         })?;
         self.check_name(&scale)?;
         Box::pin(self.set_scale(&options, |_| Ok(scale.clone()))).await
     }
 
-    pub(crate) async fn patch_scale(&self) -> Result<Answer, Refusal> {
+    pub(crate) async fn patch_scale(&self) -> Result<Answer, StatusError> {
         let kind = self.patch_kind()?;
-        let options = WriteOptions::parse(&self.call.query, "PatchOptions", Some(kind == PatchKind::Apply))?;
+        let options = WriteOptions::parse(&self.info.query, "PatchOptions", Some(kind == PatchKind::Apply))?;
         if kind == PatchKind::Apply {
             let (applied, _) = strict::parse_yaml(&self.body)
-                .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;
+                .map_err(|error| StatusError::bad_request(format!("error decoding YAML: {error}")))?;
             let merged = |scale: &Value| Ok(atoll_apimachinery::patch::merge(scale, &applied));
             return Box::pin(self.set_scale(&options, merged)).await;
         }
@@ -113,11 +113,11 @@ impl Ask<'_> {
     async fn set_scale(
         &self,
         options: &WriteOptions,
-        make: impl Fn(&Value) -> Result<Value, Refusal> + Send + Sync,
-    ) -> Result<Answer, Refusal> {
+        make: impl Fn(&Value) -> Result<Value, StatusError> + Send + Sync,
+    ) -> Result<Answer, StatusError> {
         let paths = self.scale_paths()?.clone();
         let by = self.manager(options, Operation::Update);
-        let stamp = self.core.here.stamp();
+        let stamp = self.state.environment.stamp();
         let change = |old: Option<&Value>| {
             let Some(old) = old else { return Err(self.not_found(&self.target.name)) };
             let wanted = make(&self.scale_of(old)?)?;
@@ -125,7 +125,7 @@ impl Ask<'_> {
             if replicas < 0 {
                 let why = "must be greater than or equal to 0";
                 let error = FieldError::invalid("spec.replicas", replicas, why);
-                return Err(Refusal::invalid(SCALE, &self.target.name, &[error]));
+                return Err(StatusError::invalid(SCALE, &self.target.name, &[error]));
             }
             let mut new = old.clone();
             let revision = wanted["metadata"]["resourceVersion"].as_str().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Which objects a list or a watch is about.
 
 use crate::http::encode;
-use crate::http::encode::Glance;
-use crate::http::refusal::Refusal;
+use crate::http::encode::PartialObject;
+use crate::http::status_error::StatusError;
 use crate::resources::resource::Resource;
 use crate::resources::strategy;
 use crate::resources::view;
@@ -21,11 +21,11 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// Reads them; a field that this resource can't be selected by is refused.
-    pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Refusal> {
+    pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, StatusError> {
         let labels =
-            labels::Selector::parse(labels).map_err(|error| Refusal::bad_request(error.to_string()))?;
+            labels::Selector::parse(labels).map_err(|error| StatusError::bad_request(error.to_string()))?;
         let fields =
-            fields::Selector::parse(fields).map_err(|error| Refusal::bad_request(error.to_string()))?;
+            fields::Selector::parse(fields).map_err(|error| StatusError::bad_request(error.to_string()))?;
         for term in &fields.terms {
             if !selectable(resource, &term.field) {
                 let kind = &resource.names.kind;
@@ -39,7 +39,7 @@ impl Selection {
                         term.field
                     ),
                 };
-                return Err(Refusal::bad_request(why));
+                return Err(StatusError::bad_request(why));
             }
         }
         Ok(Self { labels, fields })
@@ -78,7 +78,7 @@ impl Selection {
     }
 
     fn matches_labels(&self, body: &Bytes) -> bool {
-        let labels = Glance::of(body).metadata.labels.unwrap_or_default();
+        let labels = PartialObject::of(body).metadata.labels.unwrap_or_default();
         self.labels.matches_by(|key| labels.get(key).map(|value| &**value))
     }
 

@@ -1,12 +1,13 @@
 //! What only a running pod can answer: logs, and sessions with its programs.
 
-use super::Ask;
+use super::RequestContext;
 use crate::access::rbac::{Attributes, Target};
 use crate::http::answer::Answer;
 use crate::http::encode;
-use crate::http::refusal::{Refusal, Subject};
+use crate::http::status_error::{StatusError, Subject};
 use crate::pods::{
-    AttachAsk, ExecAsk, Handshake, LogAsk, PodError, PodRef, Pods, Purpose, Terms, carry, choose_container,
+    Handshake, PodAttachOptions, PodError, PodExecOptions, PodLogOptions, PodRef, Pods, Purpose,
+    SessionOptions, carry, choose_container,
 };
 use crate::resources::resource::Subresource;
 use crate::storage::store::Key;
@@ -19,16 +20,16 @@ use std::sync::Arc;
 
 const LOG_OPTIONS: Subject<'static> = Subject { group: "", name: "PodLogOptions" };
 
-impl Ask<'_> {
+impl RequestContext<'_> {
     /// The log of a container.
-    pub(crate) fn log(&self) -> Result<Answer, Refusal> {
-        let ask = self.log_ask()?;
+    pub(crate) fn log(&self) -> Result<Answer, StatusError> {
+        let context = self.log_ask()?;
         let (pod, node) = self.pod()?;
         if node.is_empty() {
             // A pod that is nowhere yet has written nothing.
             return Ok(Answer::nothing());
         }
-        let pieces = self.runner(&node, "cannot get the log")?.logs(&pod, ask).map_err(refused)?;
+        let pieces = self.runner(&node, "cannot get the log")?.logs(&pod, context).map_err(refused)?;
         let pieces = futures_util::stream::unfold(pieces, |mut pieces| async move {
             pieces.recv().await.map(|piece| (piece, pieces))
         });
@@ -36,52 +37,52 @@ impl Ask<'_> {
     }
 
     /// A command in a container, or a way to the program that it runs.
-    pub(crate) fn session(&self) -> Result<Answer, Refusal> {
+    pub(crate) fn session(&self) -> Result<Answer, StatusError> {
         self.may_create()?;
-        let flag = |key| self.call.query.flag(key).unwrap_or(false);
+        let flag = |key| self.info.query.flag(key).unwrap_or(false);
         let [stdin, stdout, stderr, tty] = ["stdin", "stdout", "stderr", "tty"].map(flag);
         let (pod, node) = self.pod()?;
         if node.is_empty() {
-            return Err(Refusal::bad_request(format!("pod {} does not have a host assigned", pod.name)));
+            return Err(StatusError::bad_request(format!("pod {} does not have a host assigned", pod.name)));
         }
         let runner = Arc::clone(self.runner(&node, "error dialing backend")?);
         let handshake = Handshake::read(&self.parts.headers)?;
         if !(stdin || stdout || stderr) {
-            return Err(Refusal::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
+            return Err(StatusError::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
         }
         let Some(upgrade) = self.parts.extensions.get::<OnUpgrade>().cloned() else {
-            return Err(Refusal::bad_request(
+            return Err(StatusError::bad_request(
                 "unable to upgrade: there is no connection below this client, which is in the server's own process; \
-                 call `kubeapi::pods::Pods` itself",
+                 call `atoll_kubeapi::pods::Pods` itself",
             ));
         };
         let (purpose, session) = match &self.subresource {
             Some(Subresource::Attach) => {
-                (Purpose::Attach, runner.attach(&pod, AttachAsk { stdin, stdout, stderr, tty }))
+                (Purpose::Attach, runner.attach(&pod, PodAttachOptions { stdin, stdout, stderr, tty }))
             }
             _ => {
-                let command: Vec<String> = self.call.query.all("command").map(str::to_owned).collect();
+                let command: Vec<String> = self.info.query.all("command").map(str::to_owned).collect();
                 if command.is_empty() {
-                    return Err(Refusal::bad_request(
+                    return Err(StatusError::bad_request(
                         "you must specify at least one command for the container",
                     ));
                 }
-                (Purpose::Exec, runner.exec(&pod, ExecAsk { command, stdin, stdout, stderr, tty }))
+                (Purpose::Exec, runner.exec(&pod, PodExecOptions { command, stdin, stdout, stderr, tty }))
             }
         };
-        let terms = Terms { protocol: handshake.protocol, purpose, stdout, stderr };
+        let terms = SessionOptions { protocol: handshake.protocol, purpose, stdout, stderr };
         let session = session.map_err(|error| error.to_string());
         let carry = async move {
             match upgrade.await {
                 Ok(connection) => carry(TokioIo::new(connection), terms, session).await,
-                Err(error) => tracing::debug!(%error, "a connection broke off before its session began"),
+                Err(error) => tracing::debug!(%error, "a connection ended before its session began"),
             }
         };
         Ok(Answer::upgrade(handshake.protocol.name(), &handshake.accept, carry))
     }
 
-    /// A session begins with GET, but whoever may only look may not act: creating is asked for in any case.
-    fn may_create(&self) -> Result<(), Refusal> {
+    /// A session begins with GET, but a user that may only read must not run commands: `create` is checked in any case.
+    fn may_create(&self) -> Result<(), StatusError> {
         let target = Target::Resource {
             group: &self.target.group,
             resource: &self.target.resource,
@@ -89,38 +90,38 @@ impl Ask<'_> {
             namespace: &self.target.namespace,
             name: &self.target.name,
         };
-        self.core.authorize(&Attributes { user: self.user, verb: "create", target })
+        self.state.authorize(&Attributes { user: self.user, verb: "create", target })
     }
 
     /// The container that is meant, and the node that its pod is on.
-    fn pod(&self) -> Result<(PodRef, String), Refusal> {
+    fn pod(&self) -> Result<(PodRef, String), StatusError> {
         let pod: Value = encode::read(&self.stored(&self.target.name)?.body);
-        let asked = self.call.query.first("container").unwrap_or_default();
-        let container = choose_container(&pod, asked).map_err(Refusal::bad_request)?;
+        let asked = self.info.query.first("container").unwrap_or_default();
+        let container = choose_container(&pod, asked).map_err(StatusError::bad_request)?;
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
         let (namespace, name) = (self.target.namespace.clone(), self.target.name.clone());
         Ok((PodRef { namespace, name, container }, node))
     }
 
     /// Who runs pods; otherwise what a server says that can't reach a node.
-    fn runner(&self, node: &str, doing: &str) -> Result<&Arc<dyn Pods>, Refusal> {
-        self.core.pods.as_ref().ok_or_else(|| {
-            if self.core.store.get(&Key::new("", "nodes", "", node)).is_none() {
-                return Refusal::not_found(Subject { group: "", name: "nodes" }, node);
+    fn runner(&self, node: &str, doing: &str) -> Result<&Arc<dyn Pods>, StatusError> {
+        self.state.pods.as_ref().ok_or_else(|| {
+            if self.state.store.get(&Key::new("", "nodes", "", node)).is_none() {
+                return StatusError::not_found(Subject { group: "", name: "nodes" }, node);
             }
-            Refusal::plain(format!(
+            StatusError::plain(format!(
                 "{doing}: nothing runs pods behind this API, so there is no kubelet on node {node:?} to ask"
             ))
         })
     }
 
-    fn log_ask(&self) -> Result<LogAsk, Refusal> {
-        let query = &self.call.query;
+    fn log_ask(&self) -> Result<PodLogOptions, StatusError> {
+        let query = &self.info.query;
         let flag = |key| query.flag(key).unwrap_or(false);
-        let number = |key| -> Result<Option<i64>, Refusal> {
+        let number = |key| -> Result<Option<i64>, StatusError> {
             let parse = |text: &str| {
                 text.parse().map_err(|_| {
-                    Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+                    StatusError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
                 })
             };
             query.first(key).map(parse).transpose()
@@ -130,7 +131,7 @@ impl Ask<'_> {
             None | Some("") => None,
             Some(text) => Some(
                 text.parse::<Timestamp>()
-                    .map_err(|error| Refusal::bad_request(format!("parsing time {text:?}: {error}")))?,
+                    .map_err(|error| StatusError::bad_request(format!("parsing time {text:?}: {error}")))?,
             ),
         };
         let mut errors = Vec::new();
@@ -150,10 +151,11 @@ impl Ask<'_> {
             errors.push(FieldError::forbidden("stream", "may not be specified"));
         }
         if !errors.is_empty() {
-            return Err(Refusal::invalid(LOG_OPTIONS, &self.target.name, &errors));
+            return Err(StatusError::invalid(LOG_OPTIONS, &self.target.name, &errors));
         }
-        let ago = since_time.map(|time| self.core.here.now().as_second().saturating_sub(time.as_second()));
-        Ok(LogAsk {
+        let ago =
+            since_time.map(|time| self.state.environment.now().as_second().saturating_sub(time.as_second()));
+        Ok(PodLogOptions {
             follow: flag("follow"),
             previous: flag("previous"),
             tail_lines: tail.and_then(|lines| usize::try_from(lines).ok()),
@@ -164,10 +166,10 @@ impl Ask<'_> {
     }
 }
 
-fn refused(error: PodError) -> Refusal {
+fn refused(error: PodError) -> StatusError {
     match error {
-        PodError::NotFound(why) => Refusal::nothing_there(why),
-        PodError::NotRunning(why) | PodError::BadRequest(why) => Refusal::bad_request(why),
-        PodError::Internal(why) => Refusal::internal(&why),
+        PodError::NotFound(why) => StatusError::nothing_there(why),
+        PodError::NotRunning(why) | PodError::BadRequest(why) => StatusError::bad_request(why),
+        PodError::Internal(why) => StatusError::internal(&why),
     }
 }

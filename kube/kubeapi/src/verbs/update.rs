@@ -4,14 +4,14 @@
 //!   read ──▶ change ──▶ keep what may not change ──▶ check ──▶ write, if it is still what was read; else again
 //! ```
 
-use super::{Ask, Outcome, refused, validate};
+use super::{Outcome, RequestContext, refused, validate};
 use crate::access::rbac::{Attributes, Target};
 use crate::http::answer::Answer;
 use crate::http::decode;
 use crate::http::encode;
 use crate::http::negotiate;
-use crate::http::refusal::{Refusal, Subject};
 use crate::http::request::WriteOptions;
+use crate::http::status_error::{StatusError, Subject};
 use crate::resources::resource::Resource;
 use crate::resources::strategy;
 use crate::resources::view;
@@ -26,7 +26,7 @@ use serde_json::Value;
 const ATTEMPTS: usize = 20;
 
 /// What a change makes of an object: a new one, with its managed fields. Without an object it makes one, or refuses.
-pub(super) type Change<'c> = dyn Fn(Option<&Value>) -> Result<Value, Refusal> + Send + Sync + 'c;
+pub(super) type Change<'c> = dyn Fn(Option<&Value>) -> Result<Value, StatusError> + Send + Sync + 'c;
 
 /// Whether the object must be there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,9 +43,9 @@ pub(super) struct Changed {
     pub(super) created: bool,
 }
 
-impl Ask<'_> {
-    pub(crate) async fn update(&self) -> Result<Answer, Refusal> {
-        let options = WriteOptions::parse(&self.call.query, "UpdateOptions", None)?;
+impl RequestContext<'_> {
+    pub(crate) async fn update(&self) -> Result<Answer, StatusError> {
+        let options = WriteOptions::parse(&self.info.query, "UpdateOptions", None)?;
         let input = negotiate::input(&self.parts.headers, self.resource.custom.is_none())?;
         let mut object =
             decode::object(&self.resource, &self.body, input, options.validation, &mut self.warnings())?;
@@ -53,13 +53,13 @@ impl Ask<'_> {
         self.check_name(&object)?;
         dedup_owners(&mut object, &mut self.warnings());
         let by = self.manager(&options, Operation::Update);
-        let (resource, stamp) = (self.resource.clone(), self.core.here.stamp());
+        let (resource, stamp) = (self.resource.clone(), self.state.environment.stamp());
         let change = move |old: Option<&Value>| {
             let mut new = object.clone();
             apply::track(old, &mut new, &resource.schema, &by, &stamp);
             Ok(new)
         };
-        let upsert = self.resource.habits.create_on_update && self.subresource.is_none();
+        let upsert = self.resource.rules.create_on_update && self.subresource.is_none();
         let absent = if upsert { Absent::Create } else { Absent::Refuse };
         let changed = Box::pin(self.change(&change, absent, &options)).await?;
         Ok(self.answer_changed(&changed))
@@ -71,16 +71,16 @@ impl Ask<'_> {
     }
 
     /// The object's name is the request's.
-    pub(super) fn check_name(&self, object: &Value) -> Result<(), Refusal> {
+    pub(super) fn check_name(&self, object: &Value) -> Result<(), StatusError> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let wanted = &self.target.name;
         if name.is_empty() {
-            return Err(Refusal::bad_request(format!(
+            return Err(StatusError::bad_request(format!(
                 "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
             )));
         }
         if name != wanted {
-            return Err(Refusal::bad_request(format!(
+            return Err(StatusError::bad_request(format!(
                 "the name of the object ({name}) does not match the name on the URL ({wanted})"
             )));
         }
@@ -93,14 +93,14 @@ impl Ask<'_> {
         change: &Change<'_>,
         absent: Absent,
         options: &WriteOptions,
-    ) -> Result<Changed, Refusal> {
+    ) -> Result<Changed, StatusError> {
         let name = self.target.name.clone();
         let key = self.key(&name);
         let warned = self.warnings().len();
         for _ in 0..ATTEMPTS {
             // A second attempt does not warn twice.
             self.warnings().truncate(warned);
-            let Some(existing) = self.core.store.get(&key) else {
+            let Some(existing) = self.state.store.get(&key) else {
                 if absent == Absent::Refuse {
                     return Err(self.not_found(&name));
                 }
@@ -113,10 +113,14 @@ impl Ask<'_> {
                 None => tokio::task::yield_now().await,
             }
         }
-        Err(Refusal::modified(self.resource.plural(), &name))
+        Err(StatusError::modified(self.resource.plural(), &name))
     }
 
-    async fn create_instead(&self, change: &Change<'_>, options: &WriteOptions) -> Result<Changed, Refusal> {
+    async fn create_instead(
+        &self,
+        change: &Change<'_>,
+        options: &WriteOptions,
+    ) -> Result<Changed, StatusError> {
         let name = self.target.name.clone();
         let new = change(None)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
@@ -124,7 +128,7 @@ impl Ask<'_> {
             let why = format!(
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             );
-            return Err(Refusal::conflict(self.resource.plural(), &name, &why));
+            return Err(StatusError::conflict(self.resource.plural(), &name, &why));
         }
         let target = Target::Resource {
             group: &self.target.group,
@@ -133,19 +137,19 @@ impl Ask<'_> {
             namespace: &self.target.namespace,
             name: &name,
         };
-        self.core.authorize(&Attributes { user: self.user, verb: "create", target })?;
+        self.state.authorize(&Attributes { user: self.user, verb: "create", target })?;
         let object = Box::pin(self.make(new, options)).await?;
         Ok(Changed { object, created: true })
     }
 
-    /// One attempt; `None` if somebody else was faster and another attempt makes sense.
+    /// One attempt; `None` if another write came first and another attempt makes sense.
     async fn change_once(
         &self,
         existing: &Object,
         old: &Value,
         mut new: Value,
         options: &WriteOptions,
-    ) -> Result<Option<Outcome>, Refusal> {
+    ) -> Result<Option<Outcome>, StatusError> {
         let resource = &self.resource;
         let name = &self.target.name;
         let conditional = self.check_revision(&new, existing, old)?;
@@ -158,11 +162,13 @@ impl Ask<'_> {
         apply::settle(old, &mut new);
         let (errors, tolerated) = validate::update(resource, self.subresource.as_ref(), &new, old);
         if !errors.is_empty() {
-            return Err(Refusal::invalid(resource.kind(), name, &errors));
+            return Err(StatusError::invalid(resource.kind(), name, &errors));
         }
         self.warnings().extend(tolerated);
-        let reservation = self.core.addresses.reserve(resource, &mut new, Some(old), &self.core.here);
-        let reservation = reservation.map_err(|errors| Refusal::invalid(resource.kind(), name, &errors))?;
+        let reservation =
+            self.state.addresses.reserve(resource, &mut new, Some(old), &self.state.environment);
+        let reservation =
+            reservation.map_err(|errors| StatusError::invalid(resource.kind(), name, &errors))?;
         self.check_escalation(&new)?;
         if self.subresource.is_none() {
             self.warn_of(&new, Some(old));
@@ -173,7 +179,7 @@ impl Ask<'_> {
         }
         let outcome = if is_finished(&new, old) {
             // What the old state held is given back, whatever the new one would have.
-            match self.core.remove(resource, existing, old).await {
+            match self.state.remove(resource, existing, old).await {
                 Ok(_) | Err(WriteError::Missing) => Ok(Outcome::Shown(new)),
                 Err(error) => Err(error),
             }
@@ -181,7 +187,7 @@ impl Ask<'_> {
             return Ok(Some(Outcome::Shown(new)));
         } else {
             let written =
-                self.core.write(resource, existing.key.clone(), &new, Some(existing.revision)).await;
+                self.state.write(resource, existing.key.clone(), &new, Some(existing.revision)).await;
             written.map(Outcome::Stored)
         };
         match outcome {
@@ -196,14 +202,14 @@ impl Ask<'_> {
     }
 
     /// Was the change made from this state? True if the client says which state it was made from.
-    fn check_revision(&self, new: &Value, existing: &Object, old: &Value) -> Result<bool, Refusal> {
+    fn check_revision(&self, new: &Value, existing: &Object, old: &Value) -> Result<bool, StatusError> {
         let resource = &self.resource;
         let name = &self.target.name;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         let own = old["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() && uid != own && self.is_put() {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
-            return Err(Refusal::conflict(resource.plural(), name, &why));
+            return Err(StatusError::conflict(resource.plural(), name, &why));
         }
         let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         let revision: u64 = match given {
@@ -214,26 +220,26 @@ impl Ask<'_> {
                     atoll_apimachinery::invalid::quoted(text)
                 );
                 let error = FieldError::invalid("metadata.resourceVersion", text, why);
-                Refusal::invalid(resource.kind(), name, &[error])
+                StatusError::invalid(resource.kind(), name, &[error])
             })?,
         };
         if revision == 0 {
-            if resource.habits.unconditional_update {
+            if resource.rules.unconditional_update {
                 return Ok(false);
             }
             let why = "must be specified for an update";
             let error = FieldError::invalid("metadata.resourceVersion", 0, why);
-            return Err(Refusal::invalid(Subject { ..resource.plural() }, name, &[error]));
+            return Err(StatusError::invalid(Subject { ..resource.plural() }, name, &[error]));
         }
         if revision != existing.revision {
-            return Err(Refusal::modified(resource.plural(), name));
+            return Err(StatusError::modified(resource.plural(), name));
         }
         // A patch has the revision of what it was applied to, not one that the client knew.
         Ok(self.is_put())
     }
 
     fn is_put(&self) -> bool {
-        self.call.verb == "update"
+        self.info.verb == "update"
     }
 }
 
@@ -267,7 +273,7 @@ fn keep_system_fields(new: &mut Value, old: &Value) {
     }
 }
 
-/// Is the object on its way out, with nobody left who has to do something first?
+/// Is the object being deleted, with no finalizer left?
 pub(crate) fn is_finished(new: &Value, old: &Value) -> bool {
     let deleted = strategy::is_going(old);
     let waits = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0;

@@ -4,19 +4,19 @@
 //!   state now (when asked for) ──▶ end of it ──▶ events … bookmarks … events ──▶ time is up, or the client fell behind
 //! ```
 
-use super::{Ask, Selection, table};
-use crate::api::Core;
+use super::{RequestContext, Selection, table};
+use crate::api::ApiState;
 use crate::http::answer::Answer;
 use crate::http::encode;
 use crate::http::encode::Unrevised;
 use crate::http::negotiate::Shape;
-use crate::http::refusal::Refusal;
 use crate::http::request::ListOptions;
+use crate::http::status_error::StatusError;
 use crate::resources::resource::Resource;
 use crate::resources::view;
 use crate::storage::store::{Event, EventKind, RevisionError, Watch};
 use crate::verbs::list::revision;
-use atoll_apimachinery::table::{Include, Printer};
+use atoll_apimachinery::table::{Include, TableConvertor};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -49,9 +49,9 @@ enum Start {
     Now,
 }
 
-impl Ask<'_> {
-    pub(crate) fn watch(&self) -> Result<Answer, Refusal> {
-        let options = ListOptions::parse(&self.call.query, true)?;
+impl RequestContext<'_> {
+    pub(crate) fn watch(&self) -> Result<Answer, StatusError> {
+        let options = ListOptions::parse(&self.info.query, true)?;
         let mut selection = self.selection(&options)?;
         if !self.target.name.is_empty() {
             // The old form of a watch on one object.
@@ -59,21 +59,21 @@ impl Ask<'_> {
             selection = Selection::parse(&self.resource, &options.label_selector, &field)?;
         }
         let wanted =
-            revision(&options.resource_version).map_err(|error| Refusal::plain(error.to_string()))?;
+            revision(&options.resource_version).map_err(|error| StatusError::plain(error.to_string()))?;
         let start = match (options.initial_events, wanted) {
             (Some(true), _) if options.bookmarks => Start::StateThenMark,
             (Some(true), _) | (None, None | Some(0)) => Start::State,
             (Some(false), None | Some(0)) => Start::Now,
             (_, Some(wanted)) => Start::Since(wanted),
         };
-        let current = self.core.store.revision();
+        let current = self.state.store.revision();
         if let (Some(true), Some(wanted)) = (options.initial_events, wanted)
             && wanted > current
         {
-            return Err(Refusal::too_new(wanted, current));
+            return Err(StatusError::too_new(wanted, current));
         }
         let lasts = options.timeout_seconds.filter(|seconds| *seconds > 0);
-        let lasts = lasts.unwrap_or_else(|| LASTS_SECONDS + self.core.here.below(LASTS_SECONDS));
+        let lasts = lasts.unwrap_or_else(|| LASTS_SECONDS + self.state.environment.below(LASTS_SECONDS));
         let feed = Feed::start(self, selection, start, options.bookmarks, Duration::from_secs(lasts))?;
         let pieces =
             stream::unfold(feed, |mut feed| async move { feed.next().await.map(|piece| (piece, feed)) });
@@ -83,7 +83,7 @@ impl Ask<'_> {
 
 /// One running watch.
 struct Feed {
-    core: Arc<Core>,
+    state: Arc<ApiState>,
     resource: Arc<Resource>,
     selection: Selection,
     shape: Shape,
@@ -93,7 +93,7 @@ struct Feed {
     bookmarks: Option<Pin<Box<Sleep>>>,
     ends: Pin<Box<Sleep>>,
     /// How rows are made, where they are asked for.
-    printer: Option<Printer>,
+    convertor: Option<TableConvertor>,
     /// Columns are named once.
     headed: bool,
     over: bool,
@@ -101,36 +101,37 @@ struct Feed {
 
 impl Feed {
     fn start(
-        ask: &Ask<'_>,
+        context: &RequestContext<'_>,
         selection: Selection,
         start: Start,
         bookmarks: bool,
         lasts: Duration,
-    ) -> Result<Self, Refusal> {
-        let prefix = selection.prefix(&ask.resource, ask.namespace());
+    ) -> Result<Self, StatusError> {
+        let prefix = selection.prefix(&context.resource, context.namespace());
         let now = Instant::now();
         let mut feed = Self {
-            core: Arc::clone(ask.core),
-            resource: Arc::clone(&ask.resource),
+            state: Arc::clone(context.state),
+            resource: Arc::clone(&context.resource),
             selection,
-            shape: ask.output.shape,
-            include: ask.include()?,
+            shape: context.output.shape,
+            include: context.include()?,
             watch: None,
             ready: VecDeque::new(),
             bookmarks: bookmarks.then(|| Box::pin(tokio::time::sleep_until(now + BOOKMARK_EVERY))),
             ends: Box::pin(tokio::time::sleep_until(now + lasts)),
-            printer: matches!(ask.output.shape, Shape::Table(_)).then(|| table::printer(&ask.resource)),
+            convertor: matches!(context.output.shape, Shape::Table(_))
+                .then(|| table::convertor(&context.resource)),
             headed: false,
             over: false,
         };
-        let store = ask.core.store.clone();
+        let store = context.state.store.clone();
         let since = match start {
             Start::Now => None,
             Start::Since(revision) => Some(revision),
             Start::State | Start::StateThenMark => {
                 let page = store
                     .list(&prefix, None, None, None)
-                    .map_err(|error| Refusal::internal(&error.to_string()))?;
+                    .map_err(|error| StatusError::internal(&error.to_string()))?;
                 for object in &page.objects {
                     if feed.selection.selects(&feed.resource, object, &object.body) {
                         let bytes = view::shown_bytes(&feed.resource, object.revision, &object.body);
@@ -143,7 +144,7 @@ impl Feed {
                 Some(page.revision)
             }
         };
-        let oldest = ask.core.floor.load(Ordering::Relaxed);
+        let oldest = context.state.floor.load(Ordering::Relaxed);
         match store.watch(&prefix, since) {
             _ if since.is_some_and(|since| since < oldest) => {
                 feed.fail(RevisionError::Gone { requested: since.unwrap_or(0), oldest });
@@ -251,8 +252,9 @@ impl Feed {
 
     fn row(&mut self, version: &str, object: &Bytes) -> Value {
         let value = encode::read(object);
-        let Some(printer) = &self.printer else { return value };
-        let mut one = table::table(printer, version, &[&value], &value, self.include, self.core.here.now());
+        let Some(convertor) = &self.convertor else { return value };
+        let mut one =
+            table::table(convertor, version, &[&value], &value, self.include, self.state.environment.now());
         if self.headed {
             one["columnDefinitions"] = Value::Null;
         }
@@ -292,13 +294,13 @@ impl Feed {
     }
 
     fn fail(&mut self, error: RevisionError) {
-        let refusal = match error {
+        let error = match error {
             RevisionError::Gone { requested, oldest } => {
-                Refusal::expired(format!("too old resource version: {requested} ({oldest})"))
+                StatusError::expired(format!("too old resource version: {requested} ({oldest})"))
             }
-            RevisionError::Future { requested, current } => Refusal::too_new(requested, current),
+            RevisionError::Future { requested, current } => StatusError::too_new(requested, current),
         };
-        self.push("ERROR", &encode::write(&refusal.status()));
+        self.push("ERROR", &encode::write(&error.status()));
         self.watch = None;
         self.over = true;
     }

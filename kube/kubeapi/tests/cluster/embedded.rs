@@ -2,7 +2,7 @@
 
 use crate::programs::Programs;
 use crate::target::Way;
-use atoll_kubeapi::authn::Bearers;
+use atoll_kubeapi::authn::TokenAuthenticator;
 use atoll_kubeapi::pki::Pki;
 use atoll_kubeapi::server::Server;
 use atoll_kubeapi::store::Store;
@@ -31,7 +31,7 @@ impl Embedded {
         let pki = Pki::ephemeral(&["127.0.0.1".to_owned()], now)?;
         let api = Api::start(
             Store::memory(),
-            Options::default().bearers(Bearers::new(&pki)?).pods(std::sync::Arc::new(Programs)),
+            Options::default().tokens(TokenAuthenticator::new(&pki)?).pods(std::sync::Arc::new(Programs)),
         )
         .await?;
         let server = Server::bind("127.0.0.1:0".parse()?, &pki).await?;

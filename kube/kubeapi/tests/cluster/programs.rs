@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use atoll_kubeapi::pods::{AttachAsk, ExecAsk, Exit, LogAsk, Output, PodError, PodRef, Pods, Session};
+use atoll_kubeapi::pods::{
+    Exit, Output, PodAttachOptions, PodError, PodExecOptions, PodLogOptions, PodRef, Pods, Session,
+};
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -26,8 +28,8 @@ pub(crate) fn pattern(length: usize) -> Vec<u8> {
 pub(crate) struct Programs;
 
 impl Pods for Programs {
-    fn logs(&self, pod: &PodRef, ask: LogAsk) -> Result<mpsc::Receiver<Bytes>, PodError> {
-        if ask.previous {
+    fn logs(&self, pod: &PodRef, options: PodLogOptions) -> Result<mpsc::Receiver<Bytes>, PodError> {
+        if options.previous {
             let why =
                 format!("previous terminated container {:?} in pod {:?} not found", pod.container, pod.name);
             return Err(PodError::BadRequest(why));
@@ -36,11 +38,11 @@ impl Pods for Programs {
         let go_on = signal(&pod.namespace);
         tokio::spawn(async move {
             let all = ["one\n", "two\n", "three\n"];
-            let skipped = all.len() - ask.tail_lines.unwrap_or(all.len()).min(all.len());
+            let skipped = all.len() - options.tail_lines.unwrap_or(all.len()).min(all.len());
             for line in &all[skipped..] {
                 let _ = lines.send(Bytes::from_static(line.as_bytes())).await;
             }
-            if ask.follow {
+            if options.follow {
                 tokio::select! {
                     () = go_on.notified() => {
                         let _ = lines.send(Bytes::from_static(b"later\n")).await;
@@ -52,9 +54,9 @@ impl Pods for Programs {
         Ok(log)
     }
 
-    fn exec(&self, pod: &PodRef, ask: ExecAsk) -> Result<Session, PodError> {
-        let words: Vec<&str> = ask.command.iter().map(String::as_str).collect();
-        let (far, session) = ends(ask.stdin);
+    fn exec(&self, pod: &PodRef, options: PodExecOptions) -> Result<Session, PodError> {
+        let words: Vec<&str> = options.command.iter().map(String::as_str).collect();
+        let (far, session) = ends(options.stdin);
         match words.as_slice() {
             ["echo", rest @ ..] => far.say(format!("{}\n", rest.join(" ")).into(), 0),
             ["exit", code] => far.say(Bytes::new(), code.parse().unwrap_or(0)),
@@ -73,8 +75,8 @@ impl Pods for Programs {
         Ok(session)
     }
 
-    fn attach(&self, _: &PodRef, ask: AttachAsk) -> Result<Session, PodError> {
-        let (far, session) = ends(ask.stdin);
+    fn attach(&self, _: &PodRef, options: PodAttachOptions) -> Result<Session, PodError> {
+        let (far, session) = ends(options.stdin);
         far.cat();
         Ok(session)
     }

@@ -156,7 +156,7 @@ async fn a_deployment_is_filled_in(api: Target) {
             json!({"imagePullPolicy": "Always", "ports": [{"containerPort": 80, "protocol": "TCP"}]})
         )]),
     );
-    let differences = crate::tape::differences(&want["spec"].take(), &answer.at("/spec"));
+    let differences = crate::recording::differences(&want["spec"].take(), &answer.at("/spec"));
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
@@ -244,7 +244,7 @@ async fn kept(api: &Target, path: &str, body: Value) {
     let got = api.get(&format!("{path}/{name}")).await;
     got.ok();
     // Whatever the server adds, what was said is there.
-    let lost: Vec<_> = crate::tape::differences(&spec, &got.at("/spec"))
+    let lost: Vec<_> = crate::recording::differences(&spec, &got.at("/spec"))
         .into_iter()
         .filter(|line| !line.contains("too much"))
         .collect();

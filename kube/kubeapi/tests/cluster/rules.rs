@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::fixtures::{Kind, object, with};
+use crate::recording::Recording;
 use crate::suite::cases;
-use crate::tape::Tape;
 use crate::target::{Call, Patch, Target};
 
 cases! {
@@ -37,25 +37,25 @@ cases! {
 pub(crate) async fn tried(api: Target, schema: Value, specs: &[Value]) {
     let (ns, kind) = (api.namespace().await, Kind::of(&api));
     kind.with_spec(schema).await;
-    let mut tape = Tape::new(&api);
+    let mut recording = Recording::new(&api);
     for (spec, n) in specs.iter().zip(1..) {
-        tape.send(Call::post(&kind.path(&ns), &kind.object(&format!("o{n}"), spec.clone()))).await;
+        recording.send(Call::post(&kind.path(&ns), &kind.object(&format!("o{n}"), spec.clone()))).await;
     }
-    tape.finish();
+    recording.finish();
 }
 
 /// Makes an object with the first spec, and puts the others in its place, one after the other.
 pub(crate) async fn changed(api: Target, schema: Value, specs: &[Value]) {
     let (ns, kind) = (api.namespace().await, Kind::of(&api));
     kind.with_spec(schema).await;
-    let mut tape = Tape::new(&api);
-    tape.send(Call::post(&kind.path(&ns), &kind.object("a", specs[0].clone()))).await;
+    let mut recording = Recording::new(&api);
+    recording.send(Call::post(&kind.path(&ns), &kind.object("a", specs[0].clone()))).await;
     let path = format!("{}/a", kind.path(&ns));
     for spec in &specs[1..] {
         let patch = json!([{"op": "replace", "path": "/spec", "value": spec}]);
-        tape.send(Call::patch(&path, Patch::Json, &patch)).await;
+        recording.send(Call::patch(&path, Patch::Json, &patch)).await;
     }
-    tape.finish();
+    recording.finish();
 }
 
 pub(crate) fn rule(text: &str) -> Value {
@@ -330,11 +330,11 @@ pub(crate) async fn tightened(api: Target, before: Value, after: Value, first: V
     let probe = kind.object("probe", json!({"t": "far too long", "n": -1}));
     let probe = Call::post(&kind.path(&ns), &probe).query("dryRun", "All");
     api.until_answered(&probe, |answer| answer.code == 422).await;
-    let (path, mut tape) = (format!("{}/a", kind.path(&ns)), Tape::new(&api));
+    let (path, mut recording) = (format!("{}/a", kind.path(&ns)), Recording::new(&api));
     for patch in then {
-        tape.send(Call::patch(&path, Patch::Merge, patch)).await;
+        recording.send(Call::patch(&path, Patch::Merge, patch)).await;
     }
-    tape.finish();
+    recording.finish();
 }
 
 async fn an_unchanged_invalid_field_is_let_be(api: Target) {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::fixtures::{Kind, object, with};
+use crate::recording::Recording;
 use crate::rules::{changed, rule, ruled, tightened, tried};
 use crate::suite::cases;
-use crate::tape::Tape;
 use crate::target::{Call, Patch, Target};
 
 cases! {
@@ -161,11 +161,11 @@ async fn rules_see_metadata_name_only(api: Target) {
     root["x-kubernetes-validations"] =
         json!([{"rule": "self.metadata.name.startsWith('good')", "message": "choose a good name"}]);
     kind.install(crd).await;
-    let mut tape = Tape::new(&api);
+    let mut recording = Recording::new(&api);
     for name in ["good-one", "bad-one"] {
-        tape.send(Call::post(&kind.path(&ns), &kind.object(name, json!({"n": 1})))).await;
+        recording.send(Call::post(&kind.path(&ns), &kind.object(name, json!({"n": 1})))).await;
     }
-    tape.finish();
+    recording.finish();
 }
 
 async fn a_transition_rule_compares_with_before(api: Target) {
@@ -263,10 +263,12 @@ async fn status_rules_run_on_status(api: Target) {
         json!({"n": ruled(json!({"type": "integer"}), json!([rule("self > 0")])), "t": {"type": "string"}}),
     );
     kind.install(crd).await;
-    let (path, mut tape) = (format!("{}/a", kind.path(&ns)), Tape::new(&api));
-    tape.send(Call::post(&kind.path(&ns), &kind.object("a", json!({"n": 1})))).await;
+    let (path, mut recording) = (format!("{}/a", kind.path(&ns)), Recording::new(&api));
+    recording.send(Call::post(&kind.path(&ns), &kind.object("a", json!({"n": 1})))).await;
     for status in [json!({"n": 5, "t": "x"}), json!({"n": 0}), json!({"n": "x"}), json!({"unknown": 1})] {
-        tape.send(Call::patch(&format!("{path}/status"), Patch::Merge, &json!({"status": status}))).await;
+        recording
+            .send(Call::patch(&format!("{path}/status"), Patch::Merge, &json!({"status": status})))
+            .await;
     }
-    tape.finish();
+    recording.finish();
 }

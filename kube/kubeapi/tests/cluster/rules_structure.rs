@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::fixtures::{CRDS, Kind, object, with};
+use crate::recording::Recording;
 use crate::rules::{rule, ruled};
 use crate::rules_cel::limits;
 use crate::suite::cases;
-use crate::tape::Tape;
 use crate::target::{Call, Target};
 
 cases! {
@@ -27,12 +27,12 @@ cases! {
 
 /// Tries to install kinds whose `spec` has these schemas.
 async fn installed(api: Target, schemas: &[Value]) {
-    let (kind, mut tape) = (Kind::of(&api), Tape::new(&api));
+    let (kind, mut recording) = (Kind::of(&api), Recording::new(&api));
     for schema in schemas {
         // As a dry run: the kinds are all called the same.
-        tape.send(Call::post(CRDS, &kind.crd(schema.clone())).query("dryRun", "All")).await;
+        recording.send(Call::post(CRDS, &kind.crd(schema.clone())).query("dryRun", "All")).await;
     }
-    tape.finish();
+    recording.finish();
 }
 
 async fn a_schema_must_be_structural(api: Target) {
@@ -140,16 +140,16 @@ async fn forbidden_keywords_are_refused(api: Target) {
 }
 
 async fn metadata_may_be_limited_only_by_name(api: Target) {
-    let (kind, mut tape) = (Kind::of(&api), Tape::new(&api));
+    let (kind, mut recording) = (Kind::of(&api), Recording::new(&api));
     for metadata in [
         object(json!({"name": {"type": "string", "pattern": "^a"}})),
         object(json!({"labels": {"type": "object", "additionalProperties": {"type": "string"}}})),
     ] {
         let mut crd = kind.crd(object(json!({})));
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["metadata"] = metadata;
-        tape.send(Call::post(CRDS, &crd).query("dryRun", "All")).await;
+        recording.send(Call::post(CRDS, &crd).query("dryRun", "All")).await;
     }
-    tape.finish();
+    recording.finish();
 }
 
 async fn a_field_path_must_lead_somewhere(api: Target) {

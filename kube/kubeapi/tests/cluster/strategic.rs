@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::fixtures::{container, core, deployment, grouped, map, maps, with};
+use crate::recording::Recording;
 use crate::suite::cases;
-use crate::tape::Tape;
 use crate::target::{Call, Patch, Target};
 
 cases! {
@@ -65,12 +65,12 @@ async fn pair(api: &Target) -> String {
 /// Patches the pair and records the answer.
 async fn patched(api: Target, patches: &[Value]) {
     let path = pair(&api).await;
-    let mut tape = Tape::new(&api);
+    let mut recording = Recording::new(&api);
     for patch in patches {
-        tape.send(Call::patch(&path, Patch::Strategic, patch)).await;
+        recording.send(Call::patch(&path, Patch::Strategic, patch)).await;
     }
-    tape.send(Call::get(&path)).await;
-    tape.finish();
+    recording.send(Call::get(&path)).await;
+    recording.finish();
 }
 
 fn pod(spec: Value) -> Value {
@@ -215,11 +215,13 @@ async fn config_maps_merge_keys(api: Target) {
     let ns = api.namespace().await;
     let path = format!("{}/a", maps(&ns));
     api.post(&maps(&ns), map("a", json!({"a": "1", "b": "2"}))).await.created();
-    let mut tape = Tape::new(&api);
-    tape.send(Call::patch(&path, Patch::Strategic, &json!({"data": {"a": null, "c": "3"}}))).await;
-    tape.send(Call::patch(&path, Patch::Strategic, &json!({"data": {"$patch": "replace", "d": "4"}}))).await;
-    tape.send(Call::patch(&path, Patch::Strategic, &json!({"$patch": "delete"}))).await;
-    tape.finish();
+    let mut recording = Recording::new(&api);
+    recording.send(Call::patch(&path, Patch::Strategic, &json!({"data": {"a": null, "c": "3"}}))).await;
+    recording
+        .send(Call::patch(&path, Patch::Strategic, &json!({"data": {"$patch": "replace", "d": "4"}})))
+        .await;
+    recording.send(Call::patch(&path, Patch::Strategic, &json!({"$patch": "delete"}))).await;
+    recording.finish();
 }
 
 async fn service_ports_merge_by_port(api: Target) {
@@ -227,28 +229,30 @@ async fn service_ports_merge_by_port(api: Target) {
     let path = core(&ns, "services");
     let port =
         |name: &str, port: u16| json!({"name": name, "port": port, "protocol": "TCP", "targetPort": port});
-    // Headless, so that no address is on the tape.
+    // Headless, so that no address is on the recording.
     let body = json!({"metadata": {"name": "s"}, "spec": {
         "clusterIP": "None", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
         "ports": [port("a", 80), port("b", 81)], "selector": {"app": "x"},
     }});
     api.post(&path, body).await.created();
     let path = format!("{path}/s");
-    let mut tape = Tape::new(&api);
-    tape.send(Call::patch(
-        &path,
-        Patch::Strategic,
-        &json!({"spec": {"ports": [{"port": 81, "targetPort": 8081}, port("c", 82)]}}),
-    ))
-    .await;
-    tape.send(Call::patch(
-        &path,
-        Patch::Strategic,
-        &json!({"spec": {"ports": [{"port": 80, "$patch": "delete"}]}}),
-    ))
-    .await;
-    tape.send(Call::patch(&path, Patch::Strategic, &json!({"spec": {"selector": {"tier": "y"}}}))).await;
-    tape.finish();
+    let mut recording = Recording::new(&api);
+    recording
+        .send(Call::patch(
+            &path,
+            Patch::Strategic,
+            &json!({"spec": {"ports": [{"port": 81, "targetPort": 8081}, port("c", 82)]}}),
+        ))
+        .await;
+    recording
+        .send(Call::patch(
+            &path,
+            Patch::Strategic,
+            &json!({"spec": {"ports": [{"port": 80, "$patch": "delete"}]}}),
+        ))
+        .await;
+    recording.send(Call::patch(&path, Patch::Strategic, &json!({"spec": {"selector": {"tier": "y"}}}))).await;
+    recording.finish();
 }
 
 async fn tolerations_are_replaced(api: Target) {
@@ -286,31 +290,32 @@ async fn finalizers_merge(api: Target) {
     let mut body = map("a", json!({}));
     body["metadata"]["finalizers"] = json!(["e.x/a"]);
     api.post(&maps(&ns), body).await.created();
-    let mut tape = Tape::new(&api);
+    let mut recording = Recording::new(&api);
     let order = json!(["e.x/b", "e.x/a"]);
-    tape.send(Call::patch(
-        &path,
-        Patch::Strategic,
-        &json!({"metadata": {"$setElementOrder/finalizers": order, "finalizers": ["e.x/b"]}}),
-    ))
-    .await;
-    tape.send(Call::patch(&path, Patch::Strategic, &json!({"metadata": {"finalizers": null}}))).await;
-    tape.finish();
+    recording
+        .send(Call::patch(
+            &path,
+            Patch::Strategic,
+            &json!({"metadata": {"$setElementOrder/finalizers": order, "finalizers": ["e.x/b"]}}),
+        ))
+        .await;
+    recording.send(Call::patch(&path, Patch::Strategic, &json!({"metadata": {"finalizers": null}}))).await;
+    recording.finish();
 }
 
 async fn conditions_merge_by_type(api: Target) {
     let path = format!("{}/status", pair(&api).await);
     let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
-    let mut tape = Tape::new(&api);
+    let mut recording = Recording::new(&api);
     for conditions in [
         json!([condition("Available", "True"), condition("Progressing", "True")]),
         json!([{"type": "Available", "status": "False"}]),
         json!([{"type": "Progressing", "$patch": "delete"}]),
     ] {
         let patch = json!({"status": {"conditions": conditions}});
-        tape.send(Call::patch(&path, Patch::Strategic, &patch)).await;
+        recording.send(Call::patch(&path, Patch::Strategic, &patch)).await;
     }
-    tape.finish();
+    recording.finish();
 }
 
 async fn a_patch_of_nothing_keeps_the_version(api: Target) {

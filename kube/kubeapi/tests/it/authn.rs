@@ -1,15 +1,17 @@
 //! Who asks, by certificate or token.
 
-use atoll_kubeapi::authn::{Bearer, Bearers, Bound, CertificateError, ISSUER, Issue, TokenError, User};
+use atoll_kubeapi::authn::{
+    Bound, CertificateError, ISSUER, Issue, TokenAuthenticator, TokenError, TokenIdentity, User,
+};
 use atoll_kubeapi::pki::Pki;
 use rcgen::{CertificateParams, DnType, KeyPair};
 
 const NOW: i64 = 1_800_000_000;
 
-fn bearers() -> (Pki, Bearers) {
+fn tokens() -> (Pki, TokenAuthenticator) {
     let pki = Pki::ephemeral(&[], NOW).unwrap();
-    let bearers = Bearers::new(&pki).unwrap();
-    (pki, bearers)
+    let tokens = TokenAuthenticator::new(&pki).unwrap();
+    (pki, tokens)
 }
 
 fn issue() -> Issue<'static> {
@@ -58,9 +60,9 @@ fn what_is_no_certificate_is_nobody() {
 
 #[test]
 fn a_token_is_good_for_its_account_time_and_audience() {
-    let (_, bearers) = bearers();
-    let token = bearers.key().issue(&issue()).unwrap();
-    let Bearer::Account(claims) = bearers.authenticate(&token, &[], NOW).unwrap() else {
+    let (_, tokens) = tokens();
+    let token = tokens.key().issue(&issue()).unwrap();
+    let TokenIdentity::Account(claims) = tokens.authenticate(&token, &[], NOW).unwrap() else {
         panic!("the admin?")
     };
     assert_eq!(claims.account, ("shop".into(), "web".into(), "u-1".into()));
@@ -72,22 +74,22 @@ fn a_token_is_good_for_its_account_time_and_audience() {
     );
     assert_eq!(user.extra["authentication.kubernetes.io/credential-id"], ["JTI=t-1"]);
 
-    assert_eq!(bearers.authenticate(&token, &[], NOW + 600), Err(TokenError::Expired));
-    assert_eq!(bearers.authenticate(&token, &[], NOW - 1), Err(TokenError::Early));
+    assert_eq!(tokens.authenticate(&token, &[], NOW + 600), Err(TokenError::Expired));
+    assert_eq!(tokens.authenticate(&token, &[], NOW - 1), Err(TokenError::Early));
     let vault = ["vault".to_owned()];
-    let wrong = bearers.authenticate(&token, &vault, NOW);
+    let wrong = tokens.authenticate(&token, &vault, NOW);
     assert_eq!(wrong, Err(TokenError::Audience { found: vec![ISSUER.into()], wanted: vault.to_vec() }));
-    let for_vault = bearers.key().issue(&Issue { audiences: &vault, ..issue() }).unwrap();
-    assert!(bearers.authenticate(&for_vault, &vault, NOW).is_ok());
-    assert!(matches!(bearers.authenticate(&for_vault, &[], NOW), Err(TokenError::Audience { .. })));
+    let for_vault = tokens.key().issue(&Issue { audiences: &vault, ..issue() }).unwrap();
+    assert!(tokens.authenticate(&for_vault, &vault, NOW).is_ok());
+    assert!(matches!(tokens.authenticate(&for_vault, &[], NOW), Err(TokenError::Audience { .. })));
 }
 
 #[test]
 fn a_bound_token_says_to_what() {
-    let (_, bearers) = bearers();
+    let (_, tokens) = tokens();
     let bound = Bound { kind: "Pod".into(), name: "web-0".into(), uid: "p-1".into() };
-    let token = bearers.key().issue(&Issue { bound: Some(bound.clone()), ..issue() }).unwrap();
-    let Bearer::Account(claims) = bearers.authenticate(&token, &[], NOW).unwrap() else {
+    let token = tokens.key().issue(&Issue { bound: Some(bound.clone()), ..issue() }).unwrap();
+    let TokenIdentity::Account(claims) = tokens.authenticate(&token, &[], NOW).unwrap() else {
         panic!("the admin?")
     };
     assert_eq!(claims.bound, Some(bound));
@@ -96,8 +98,8 @@ fn a_bound_token_says_to_what() {
 
 #[test]
 fn a_changed_or_foreign_token_is_refused() {
-    let (_, ours) = bearers();
-    let (_, theirs) = bearers();
+    let (_, ours) = tokens();
+    let (_, theirs) = tokens();
     let token = ours.key().issue(&issue()).unwrap();
     assert_eq!(theirs.authenticate(&token, &[], NOW), Err(TokenError::Signature));
     let parts: Vec<&str> = token.split('.').collect();
@@ -115,11 +117,11 @@ fn a_changed_or_foreign_token_is_refused() {
 
 #[test]
 fn the_admins_token_is_the_admin() {
-    let (pki, bearers) = bearers();
-    let Bearer::Admin(user) = bearers.authenticate(&pki.admin_token, &[], NOW).unwrap() else {
+    let (pki, tokens) = tokens();
+    let TokenIdentity::Admin(user) = tokens.authenticate(&pki.admin_token, &[], NOW).unwrap() else {
         panic!("not the admin")
     };
     assert!(user.groups.contains(&"system:masters".to_owned()));
     let cut = &pki.admin_token[..pki.admin_token.len() - 1];
-    assert_eq!(bearers.authenticate(cut, &[], NOW), Err(TokenError::Foreign));
+    assert_eq!(tokens.authenticate(cut, &[], NOW), Err(TokenError::Foreign));
 }

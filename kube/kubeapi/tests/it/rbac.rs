@@ -1,7 +1,7 @@
 //! Who may do what, and the words that say why.
 
 use atoll_kubeapi::authn::User;
-use atoll_kubeapi::rbac::{Attributes, Authorizer, Decision, Rule, Target, defaults, refusal};
+use atoll_kubeapi::rbac::{Attributes, Authorizer, Decision, Rule, Target, defaults, denial};
 use serde_json::{Value, json};
 
 fn user(name: &str, groups: &[&str]) -> User {
@@ -113,7 +113,7 @@ fn reasons_name_binding_role_and_subject() {
 #[test]
 fn refusals_are_worded_as_the_real_server_does() {
     let jane = user("jane", &[]);
-    let said = |verb, target, reason| refusal(&Attributes { user: &jane, verb, target }, reason);
+    let said = |verb, target, reason| denial(&Attributes { user: &jane, verb, target }, reason);
     assert_eq!(
         said("list", on("", "pods/log", "shop", ""), ""),
         r#"User "jane" cannot list resource "pods/log" in API group "" in the namespace "shop""#

@@ -274,7 +274,7 @@ fn of<'a, T: Fact + 'a>(facts: impl Iterator<Item = &'a T>, whose: &Meta) -> Vec
     facts.filter(|fact| fact.meta().belongs_to(&whose.uid)).collect()
 }
 
-/// Those that belong to nobody and fit an object.
+/// Those without an owner that an object's selector matches.
 fn orphans<'a, T: Fact + 'a>(
     facts: impl Iterator<Item = &'a T>,
     selector: &Selector,

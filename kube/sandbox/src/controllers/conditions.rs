@@ -28,7 +28,7 @@ pub(crate) fn reason<'a>(status: &'a Value, kind: &str) -> &'a str {
     find(status, kind).and_then(|one| one["reason"].as_str()).unwrap_or_default()
 }
 
-/// Takes a condition away.
+/// Removes a condition.
 pub(crate) fn remove(conditions: &mut Vec<Value>, kind: &str) {
     conditions.retain(|one| one["type"] != kind);
 }

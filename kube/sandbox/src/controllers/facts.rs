@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Labels or annotations.
-pub(crate) type Words = BTreeMap<String, String>;
+pub(crate) type StringMap = BTreeMap<String, String>;
 
 /// What every object has.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,9 +27,9 @@ pub(crate) struct Meta {
     pub(crate) created: Option<Timestamp>,
     /// It is on its way out.
     pub(crate) going: bool,
-    pub(crate) labels: Words,
+    pub(crate) labels: StringMap,
     pub(crate) owner: Option<Owner>,
-    /// It belongs to nobody.
+    /// It has no owner.
     pub(crate) is_orphan: bool,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-pub(crate) fn words(value: &Value) -> Words {
+pub(crate) fn words(value: &Value) -> StringMap {
     let pairs = value.as_object().into_iter().flatten();
     pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }

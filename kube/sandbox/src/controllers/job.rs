@@ -1,6 +1,6 @@
 //! Jobs: pods that end, until enough have ended well or too many badly.
 //!
-//! What is not done: indexed completion, pod failure policies, and finalizers on pods. A pod that somebody deletes after
+//! What is not done: indexed completion, pod failure policies, and finalizers on pods. A pod that is deleted after
 //! it was counted stays counted; one that is deleted before that never was.
 
 #[cfg(test)]

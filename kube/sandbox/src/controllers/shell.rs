@@ -79,7 +79,7 @@ impl<C: Fn() -> Timestamp> Work<C> {
                 }
                 Some(ended) = self.running.join_next() => match ended {
                     Ok((key, outcome)) => self.settle(&key, outcome),
-                    Err(error) => warn!(%error, "a request of a controller broke off"),
+                    Err(error) => warn!(%error, "a controller's request was aborted"),
                 },
                 () = timer => self.queue.wake(Instant::now()),
             }
@@ -107,9 +107,9 @@ impl<C: Fn() -> Timestamp> Work<C> {
             None => self.queue.done(key),
             Some(failure) => {
                 if failure.is_race() {
-                    debug!(?key, %failure, "a controller tries again");
+                    debug!(?key, %failure, "a controller failed and tries again");
                 } else {
-                    warn!(?key, %failure, "a controller tries again");
+                    warn!(?key, %failure, "a controller failed and tries again");
                 }
                 self.queue.failed(key, Instant::now());
             }

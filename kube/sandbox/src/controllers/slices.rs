@@ -12,7 +12,7 @@ mod fill;
 mod tests;
 
 use super::action::{Action, Kind, Plan};
-use super::facts::{Node, Pod, Service, Slice, Words};
+use super::facts::{Node, Pod, Service, Slice, StringMap};
 use super::template::owner;
 use endpoint::Group;
 use fill::Filled;
@@ -44,7 +44,7 @@ pub(crate) fn plan<'a>(
         let present: Vec<&Slice> = slices.iter().copied().filter(|slice| slice.family == *family).collect();
         let groups = endpoint::groups(service, pods, family, &node);
         let mut change = family_change(service, &present, groups);
-        // A slice of an earlier Service of this name is not ours to reuse: the collector takes it away.
+        // A slice of an earlier Service of this name is not ours to reuse: the garbage collector deletes it.
         let (reusable, gone): (Vec<_>, Vec<_>) =
             change.deletes.into_iter().partition(|slice| slice.service_uid == service.meta.uid);
         let reused = reusable.len().min(change.creates.len());
@@ -113,7 +113,7 @@ fn family_change<'a>(service: &Service, present: &[&'a Slice], groups: Vec<Group
     change
 }
 
-fn labels(service: &Service) -> Words {
+fn labels(service: &Service) -> StringMap {
     let mut labels = service.meta.labels.clone();
     labels.remove(HEADLESS);
     if service.headless {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 #[derive(Clone, Debug)]
 pub(crate) struct Alive(#[allow(dead_code, reason = "held for its drop")] mpsc::Sender<Infallible>);
 
-/// Waits until nobody is alive.
+/// Waits until the last [`Alive`] is dropped.
 #[derive(Debug)]
 pub(crate) struct Gone(mpsc::Receiver<Infallible>);
 

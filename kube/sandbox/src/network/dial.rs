@@ -1,7 +1,7 @@
 //! How a pod reaches others: names by the cluster's DNS, Services by the cluster's proxy, the rest directly.
 
 use super::{Network, Protocol, Resolve, ServiceRecord, candidates};
-use crate::proxy::table::Refusal;
+use crate::proxy::table::NoRoute;
 use crate::proxy::{Proxy, Route};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Reached {
     pub endpoint: SocketAddr,
 }
 
-/// Why nobody was reached.
+/// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// DNS does not know the name.
@@ -41,8 +41,8 @@ pub enum DialError {
     UnknownName(String),
     /// It is the address of a Service, and leads nowhere.
     #[error("connection to {address} refused: Service {service} {}", match .why {
-        Refusal::NoEndpoints => "has no endpoint that is ready",
-        Refusal::NoSuchPort => "has no such port",
+        NoRoute::NoEndpoints => "has no endpoint that is ready",
+        NoRoute::NoSuchPort => "has no such port",
     })]
     Refused {
         /// What was dialled.
@@ -50,9 +50,9 @@ pub enum DialError {
         /// `namespace/name`.
         service: String,
         /// Why not.
-        why: Refusal,
+        why: NoRoute,
     },
-    /// Nobody listens, or nobody answers.
+    /// No socket listens, or there is no answer.
     #[error("cannot reach {address}: {source}")]
     Unreachable {
         /// What was dialled, or the endpoint chosen for it.
@@ -85,7 +85,7 @@ impl Dialer {
     /// The addresses of a host: itself if it is an address, else what DNS says along the search path.
     ///
     /// # Errors
-    /// Nobody knows the name.
+    /// The name is not known.
     pub async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, DialError> {
         Ok(self.look_up(host).await?.1)
     }
@@ -93,7 +93,7 @@ impl Dialer {
     /// The complete name that was found, and its addresses.
     ///
     /// # Errors
-    /// Nobody knows the name.
+    /// The name is not known.
     pub async fn look_up(&self, host: &str) -> Result<(String, Vec<IpAddr>), DialError> {
         let address = match host {
             // A pod is alone at its localhost, which is its own address here.
@@ -128,7 +128,7 @@ impl Dialer {
     /// Connects to a host by name or address.
     ///
     /// # Errors
-    /// Nobody is reached.
+    /// The connection fails.
     pub async fn connect_tcp(&self, host: &str, port: u16) -> Result<Reached, DialError> {
         let mut last = DialError::UnknownName(host.to_owned());
         for address in self.resolve(host).await? {
@@ -143,7 +143,7 @@ impl Dialer {
     /// Connects to an address.
     ///
     /// # Errors
-    /// Nobody is reached.
+    /// The connection fails.
     pub async fn connect(&self, dialled: SocketAddr) -> Result<Reached, DialError> {
         let endpoint = self.endpoint(dialled, Protocol::Tcp)?;
         let stream = self.network.connect(self.source, endpoint);
@@ -154,7 +154,7 @@ impl Dialer {
     /// Sends one datagram to a host and waits for one in return.
     ///
     /// # Errors
-    /// Nobody is reached, or nobody answers.
+    /// The connection fails, or there is no answer.
     pub async fn exchange_udp(
         &self,
         host: &str,
@@ -176,7 +176,7 @@ impl Dialer {
     /// A socket for datagrams to a host, and the endpoint that they go to.
     ///
     /// # Errors
-    /// Nobody knows the name, or nobody stands behind it.
+    /// The name is not known, or has no endpoint.
     pub async fn connect_udp(&self, host: &str, port: u16) -> Result<(UdpSocket, SocketAddr), DialError> {
         let addresses = self.resolve(host).await?;
         let Some(address) = addresses.first() else { return Err(DialError::UnknownName(host.to_owned())) };

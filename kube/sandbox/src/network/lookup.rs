@@ -1,4 +1,4 @@
-//! Names of a cluster, as a pod looks them up. The DNS itself is somebody else's.
+//! Names of a cluster, as a pod looks them up. The DNS server itself is given from outside.
 
 use futures_util::future::BoxFuture;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ const DOTS: usize = 5;
 
 /// Answers for names, as the cluster's DNS does.
 pub trait Resolve: Send + Sync + 'static {
-    /// The addresses of a complete name (without its last dot); none if nobody has it.
+    /// The addresses of a complete name (without its last dot); none if there is no such name.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Vec<IpAddr>>;
 
     /// The SRV records of a complete name.
@@ -41,9 +41,9 @@ impl Resolve for NoNames {
 /// The complete names that `name` may mean for a pod in `namespace`, in the order in which they are tried.
 ///
 /// ```
-/// let names = sandbox::network::candidates("web", "shop");
+/// let names = atoll_sandbox::network::candidates("web", "shop");
 /// assert_eq!(names, ["web.shop.svc.cluster.local", "web.svc.cluster.local", "web.cluster.local", "web"]);
-/// assert_eq!(sandbox::network::candidates("web.", "shop"), ["web"]);
+/// assert_eq!(atoll_sandbox::network::candidates("web.", "shop"), ["web"]);
 /// ```
 pub fn candidates(name: &str, namespace: &str) -> Vec<String> {
     if let Some(complete) = name.strip_suffix('.') {

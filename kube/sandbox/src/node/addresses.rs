@@ -25,7 +25,7 @@ impl Addresses {
         if !(self.first..=self.last).contains(&address.to_bits()) {
             return false;
         }
-        // New ones come after it, so that an address is not somebody else's soon.
+        // New ones come after it, so that an address is not reused soon.
         self.next = self.next.max(address.to_bits() + 1);
         self.taken.entry(address).or_insert_with(|| uid.to_owned()) == uid
     }
@@ -69,7 +69,7 @@ mod tests {
         assert!(!addresses.claim(at("127.7.1.2"), "other"));
         assert!(!addresses.claim(at("127.8.1.2"), "elsewhere"));
         assert_eq!(addresses.give("a"), Some(at("127.7.1.3")));
-        addresses.release(at("127.7.1.3"), "somebody else");
+        addresses.release(at("127.7.1.3"), "another uid");
         addresses.release(at("127.7.1.2"), "kept");
         assert_eq!(addresses.give("b"), Some(at("127.7.1.4")), "not at once again");
     }

@@ -1,6 +1,6 @@
 //! A container's variables: given, taken from the pod, from `ConfigMap`s and Secrets.
 
-use super::status::Place;
+use super::status::PodPlacement;
 use crate::programs::{Program, expand, images};
 use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVarSource, Pod, Secret};
 use kube::{Api, Client};
@@ -61,10 +61,10 @@ pub(super) fn variables(
     pod: &Pod,
     container: &Container,
     node: &str,
-    place: &Place,
+    placement: &PodPlacement,
     values: &Values,
 ) -> Result<BTreeMap<String, String>, String> {
-    let mut variables = given(pod, container, node, place);
+    let mut variables = given(pod, container, node, placement);
     for from in container.env_from.iter().flatten() {
         let prefix = from.prefix.clone().unwrap_or_default();
         let map = from.config_map_ref.iter().map(|one| (CONFIG_MAP, &one.name, one.optional));
@@ -83,7 +83,7 @@ pub(super) fn variables(
     for variable in container.env.iter().flatten() {
         let value = match &variable.value_from {
             None => Some(expand(variable.value.as_deref().unwrap_or_default(), &variables)),
-            Some(from) => taken(pod, from, node, place, values)?,
+            Some(from) => taken(pod, from, node, placement, values)?,
         };
         if let Some(value) = value {
             variables.insert(variable.name.clone(), value);
@@ -94,7 +94,7 @@ pub(super) fn variables(
 
 /// What every container is told; a command of this machine also who it is and where it should listen, since it shares
 /// the machine's network.
-fn given(pod: &Pod, container: &Container, node: &str, place: &Place) -> BTreeMap<String, String> {
+fn given(pod: &Pod, container: &Container, node: &str, placement: &PodPlacement) -> BTreeMap<String, String> {
     let name = pod.metadata.name.clone().unwrap_or_default();
     let mut variables = BTreeMap::from([("HOSTNAME".to_owned(), name.clone())]);
     if !is_process(container) {
@@ -103,8 +103,8 @@ fn given(pod: &Pod, container: &Container, node: &str, place: &Place) -> BTreeMa
     variables.extend([
         ("POD_NAME".to_owned(), name),
         ("POD_NAMESPACE".to_owned(), pod.metadata.namespace.clone().unwrap_or_default()),
-        ("POD_IP".to_owned(), place.address.to_string()),
-        ("HOST_IP".to_owned(), place.host.to_string()),
+        ("POD_IP".to_owned(), placement.address.to_string()),
+        ("HOST_IP".to_owned(), placement.host.to_string()),
         ("NODE_NAME".to_owned(), node.to_owned()),
     ]);
     for (at, port) in container.ports.iter().flatten().enumerate() {
@@ -129,16 +129,16 @@ fn taken(
     pod: &Pod,
     from: &EnvVarSource,
     node: &str,
-    place: &Place,
+    placement: &PodPlacement,
     values: &Values,
 ) -> Result<Option<String>, String> {
     if let Some(field) = &from.field_ref {
-        return self::field(pod, &field.field_path, node, place).map(Some);
+        return self::field(pod, &field.field_path, node, placement).map(Some);
     }
     let map = from.config_map_key_ref.as_ref().map(|one| (CONFIG_MAP, &one.name, &one.key, one.optional));
     let secret = from.secret_key_ref.as_ref().map(|one| (SECRET, &one.name, &one.key, one.optional));
     let Some((kind, name, key, optional)) = map.or(secret) else {
-        return Err("the sandbox has fieldRef, configMapKeyRef and secretKeyRef alone".to_owned());
+        return Err("the sandbox supports only fieldRef, configMapKeyRef and secretKeyRef".to_owned());
     };
     let found = values.get(&(kind, name.clone())).and_then(Option::as_ref);
     match (found.and_then(|found| found.get(key)), found) {
@@ -149,7 +149,7 @@ fn taken(
     }
 }
 
-fn field(pod: &Pod, path: &str, node: &str, place: &Place) -> Result<String, String> {
+fn field(pod: &Pod, path: &str, node: &str, placement: &PodPlacement) -> Result<String, String> {
     let metadata = &pod.metadata;
     let keyed = |prefix: &str| path.strip_prefix(prefix)?.strip_suffix("']");
     if let Some(key) = keyed("metadata.labels['") {
@@ -168,9 +168,9 @@ fn field(pod: &Pod, path: &str, node: &str, place: &Place) -> Result<String, Str
             let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());
             account.unwrap_or_else(|| "default".to_owned())
         }
-        "status.hostIP" | "status.hostIPs" => place.host.to_string(),
-        "status.podIP" | "status.podIPs" => place.address.to_string(),
-        other => return Err(format!("field {other:?} is not known to the sandbox")),
+        "status.hostIP" | "status.hostIPs" => placement.host.to_string(),
+        "status.podIP" | "status.podIPs" => placement.address.to_string(),
+        other => return Err(format!("the sandbox does not support field {other:?}")),
     })
 }
 
@@ -187,13 +187,13 @@ mod tests {
             "spec": {"containers": [{"name": "web", "image": "process:web", "env": env, "ports": [{"containerPort": 80, "name": "http-1"}]}]},
         }))
         .unwrap();
-        let place = Place {
+        let placement = PodPlacement {
             host: Ipv4Addr::new(127, 1, 0, 1),
             address: Ipv4Addr::new(127, 1, 1, 1),
             since: Timestamp::UNIX_EPOCH,
             bound: None,
         };
-        variables(&pod, &pod.spec.as_ref().unwrap().containers[0], "member1-node", &place, values)
+        variables(&pod, &pod.spec.as_ref().unwrap().containers[0], "member1-node", &placement, values)
     }
 
     #[test]

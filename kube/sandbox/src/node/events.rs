@@ -7,7 +7,7 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Says so once, in an Event about the pod. Nobody waits for it.
+/// Says so once, in an Event about the pod. The caller does not wait for it.
 pub(super) fn warn(shared: &Arc<Shared>, pod: &Pod, reason: &str, message: &str) {
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
     let name = pod.metadata.name.clone().unwrap_or_default();

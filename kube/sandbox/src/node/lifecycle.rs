@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// Killed because its time was up.
 pub(super) const KILLED: i32 = 137;
-/// Nobody saw it end.
+/// The exit code of a container whose end was not seen.
 const LOST: i32 = 255;
 
 /// When a container that ended is started again.
@@ -52,7 +52,7 @@ pub(super) struct Thresholds {
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) image: String,
-    /// Runs before the others and has to end, unless it is a sidecar.
+    /// RunningContainer before the others and has to end, unless it is a sidecar.
     pub(super) init: bool,
     /// An init container that stays.
     pub(super) sidecar: bool,
@@ -95,7 +95,7 @@ pub(super) struct Container {
     pub(super) restarts: i32,
     pub(super) started: bool,
     pub(super) ready: bool,
-    /// Somebody is about to start it.
+    /// It is about to be started.
     starting: bool,
     /// It waits until then.
     not_before: Option<Timestamp>,

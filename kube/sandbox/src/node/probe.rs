@@ -1,6 +1,6 @@
 //! Asks a container whether it is well, and runs its hooks.
 
-use super::runtime::Inside;
+use super::runtime::CommandRunner;
 use super::spec;
 use crate::network::Dialer;
 use crate::programs::{Pipe, http};
@@ -12,11 +12,11 @@ use std::time::Duration;
 
 /// A probe of a container, ready to be run.
 #[derive(Clone)]
-pub(super) struct Asker {
+pub(super) struct Prober {
     pub(super) container: Container,
     pub(super) address: Ipv4Addr,
     pub(super) dialer: Dialer,
-    pub(super) inside: Inside,
+    pub(super) inside: CommandRunner,
 }
 
 /// How often a probe runs.
@@ -40,9 +40,9 @@ impl Schedule {
     }
 }
 
-impl Asker {
+impl Prober {
     /// Asks once. What was wrong is said in words.
-    pub(super) async fn ask(&self, probe: &Probe) -> Result<(), String> {
+    pub(super) async fn probe(&self, probe: &Probe) -> Result<(), String> {
         let asked = async {
             if let Some(action) = &probe.http_get {
                 self.http(action).await
@@ -51,7 +51,7 @@ impl Asker {
             } else if let Some(action) = &probe.exec {
                 self.exec(action).await
             } else {
-                Err("the sandbox has httpGet, tcpSocket and exec probes alone".to_owned())
+                Err("the sandbox supports only httpGet, tcpSocket and exec probes".to_owned())
             }
         };
         let patience = Schedule::of(probe).patience;
@@ -61,7 +61,7 @@ impl Asker {
         }
     }
 
-    /// Runs a hook; its failure changes nothing.
+    /// RunningContainer a hook; its failure changes nothing.
     pub(super) async fn hook(&self, hook: &LifecycleHandler) -> Result<(), String> {
         if let Some(action) = &hook.sleep {
             tokio::time::sleep(Duration::from_secs(u64::try_from(action.seconds).unwrap_or_default())).await;
@@ -77,7 +77,7 @@ impl Asker {
 
     async fn http(&self, action: &HTTPGetAction) -> Result<(), String> {
         if action.scheme.as_deref() == Some("HTTPS") {
-            return Err("the sandbox's probes speak no TLS".to_owned());
+            return Err("the sandbox does not support HTTPS probes".to_owned());
         }
         let port = spec::port(&self.container, &action.port).ok_or("no such port")?;
         let host =

@@ -1,8 +1,10 @@
 //! Answers for the pods that run here: logs, commands in them, a way to their input and output.
 
 use super::lifecycle::KILLED;
-use crate::programs::{Input, Log, Pipe, Shell, Stream, Surroundings, followed, selected};
-use atoll_kubeapi::pods::{AttachAsk, ExecAsk, Exit, LogAsk, Output, PodError, PodRef, Pods, Session};
+use crate::programs::{Input, Log, Pipe, ProcessEnvironment, Shell, Stream, followed, selected};
+use atoll_kubeapi::pods::{
+    Exit, Output, PodAttachOptions, PodError, PodExecOptions, PodLogOptions, PodRef, Pods, Session,
+};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,12 +31,12 @@ struct Entry {
 struct ContainerEntry {
     log: Log,
     previous: Option<Log>,
-    runs: Option<Runs>,
+    runs: Option<RunningContainer>,
 }
 
 /// What a container that runs can be asked for.
-pub(super) struct Runs {
-    pub(super) inside: Inside,
+pub(super) struct RunningContainer {
+    pub(super) inside: CommandRunner,
     /// Where input goes, if the container takes any.
     pub(super) stdin: Option<mpsc::Sender<Bytes>>,
     /// The first client to attach is the only one that sends input.
@@ -46,23 +48,23 @@ pub(super) struct Runs {
     pub(super) alive: watch::Receiver<bool>,
 }
 
-impl std::fmt::Debug for Runs {
+impl std::fmt::Debug for RunningContainer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Runs")
+        f.write_str("RunningContainer")
     }
 }
 
 /// How a command is run in a container.
 #[derive(Clone)]
-pub(super) enum Inside {
+pub(super) enum CommandRunner {
     /// By the few commands that there are.
     BuiltIn(Shell),
     /// By this machine.
-    Process(Surroundings),
+    Process(ProcessEnvironment),
 }
 
-impl Inside {
-    /// Runs a command to its end.
+impl CommandRunner {
+    /// RunningContainer a command to its end.
     pub(super) async fn run(
         &self,
         command: Vec<String>,
@@ -90,7 +92,7 @@ impl Runtime {
     }
 
     /// A container runs, with a log of its own; that of its last run is kept beside it.
-    pub(super) fn runs(&self, pod: &PodKey, container: &str, log: Log, runs: Runs) {
+    pub(super) fn runs(&self, pod: &PodKey, container: &str, log: Log, runs: RunningContainer) {
         let mut pods = self.pods();
         let key = (pod.namespace.clone(), pod.name.clone());
         let entry =
@@ -152,16 +154,16 @@ fn not_running(pod: &PodRef) -> PodError {
 }
 
 impl Pods for Runtime {
-    fn logs(&self, pod: &PodRef, ask: LogAsk) -> Result<mpsc::Receiver<Bytes>, PodError> {
-        self.find(pod, |container| match (ask.previous, &container.previous) {
+    fn logs(&self, pod: &PodRef, options: PodLogOptions) -> Result<mpsc::Receiver<Bytes>, PodError> {
+        self.find(pod, |container| match (options.previous, &container.previous) {
             (false, _) => {
-                let (lines, next) = selected(&container.log, &ask);
+                let (lines, next) = selected(&container.log, &options);
                 if let Some(unseen) = container.runs.as_mut().and_then(|runs| runs.unseen.as_mut()) {
                     *unseen = next;
                 }
                 Ok(lines)
             }
-            (true, Some(previous)) => Ok(selected(previous, &ask).0),
+            (true, Some(previous)) => Ok(selected(previous, &options).0),
             (true, None) => Err(PodError::BadRequest(format!(
                 "previous terminated container \"{}\" in pod \"{}\" not found",
                 pod.container, pod.name
@@ -169,12 +171,12 @@ impl Pods for Runtime {
         })
     }
 
-    fn exec(&self, pod: &PodRef, ask: ExecAsk) -> Result<Session, PodError> {
+    fn exec(&self, pod: &PodRef, options: PodExecOptions) -> Result<Session, PodError> {
         let (inside, mut alive) = self.find(pod, |container| match &container.runs {
             Some(runs) => Ok((runs.inside.clone(), runs.alive.clone())),
             None => Err(not_running(pod)),
         })?;
-        let (stdin, input) = match ask.stdin {
+        let (stdin, input) = match options.stdin {
             true => {
                 let (sender, receiver) = mpsc::channel(WAITING);
                 (Some(sender), Some(receiver))
@@ -187,12 +189,12 @@ impl Pods for Runtime {
             true => Pipe::Session(sender.clone(), stream),
             false => Pipe::Null,
         };
-        let out = pipe(ask.stdout, Stream::Stdout);
+        let out = pipe(options.stdout, Stream::Stdout);
         // A terminal has one stream.
-        let err = if ask.tty { out.clone() } else { pipe(ask.stderr, Stream::Stderr) };
+        let err = if options.tty { out.clone() } else { pipe(options.stderr, Stream::Stderr) };
         tokio::spawn(async move {
             tokio::select! {
-                code = inside.run(ask.command, input, out, err) => drop(end.send(Exit::Code(code))),
+                code = inside.run(options.command, input, out, err) => drop(end.send(Exit::Code(code))),
                 // The client is gone, and the command with it.
                 () = sender.closed() => {}
                 () = async { while alive.changed().await.is_ok() {} } => {
@@ -203,12 +205,12 @@ impl Pods for Runtime {
         Ok(Session { stdin, output, ended })
     }
 
-    fn attach(&self, pod: &PodRef, ask: AttachAsk) -> Result<Session, PodError> {
+    fn attach(&self, pod: &PodRef, options: PodAttachOptions) -> Result<Session, PodError> {
         let (log, from, stdin) = self.find(pod, |container| {
             let log = container.log.clone();
             let runs = container.runs.as_mut().ok_or_else(|| not_running(pod))?;
             let from = runs.unseen.take().unwrap_or_else(|| log.next());
-            let stdin = match (ask.stdin, runs.once) {
+            let stdin = match (options.stdin, runs.once) {
                 (false, _) => None,
                 (true, true) => runs.stdin.take(),
                 (true, false) => runs.stdin.clone(),
@@ -221,8 +223,8 @@ impl Pods for Runtime {
             let mut pieces = followed(log, from);
             while let Some(piece) = pieces.recv().await {
                 let piece = match piece.stream {
-                    Stream::Stderr if !ask.tty => ask.stderr.then_some(Output::Stderr(piece.text)),
-                    Stream::Stdout | Stream::Stderr => ask.stdout.then_some(Output::Stdout(piece.text)),
+                    Stream::Stderr if !options.tty => options.stderr.then_some(Output::Stderr(piece.text)),
+                    Stream::Stdout | Stream::Stderr => options.stdout.then_some(Output::Stdout(piece.text)),
                 };
                 if let Some(piece) = piece
                     && sender.send(piece).await.is_err()

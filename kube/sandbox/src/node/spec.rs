@@ -4,12 +4,12 @@ use super::lifecycle::{Backoff, Before, Ended, Lifecycle, Plan, Restart, Thresho
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStatus, Pod, PodSpec, Probe};
 
-/// How long a pod may take to end when nobody says.
+/// How long a pod may take to end by default.
 const GRACE: i64 = 30;
 
 /// How fast things go; other than the usual in tests alone.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct Timing {
     pub(super) backoff: Backoff,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn container(pod: &Pod, slot: usize) -> Option<&Container> {
 }
 
 /// The life of a pod that is about to begin, or that goes on after a restart of this process.
-pub(super) fn lifecycle(pod: &Pod, pace: Pace, now: Timestamp) -> Lifecycle {
+pub(super) fn lifecycle(pod: &Pod, timing: Timing, now: Timestamp) -> Lifecycle {
     let spec = pod.spec.clone().unwrap_or_default();
     let restart = match spec.restart_policy.as_deref() {
         Some("Never") => Restart::Never,
@@ -39,7 +39,7 @@ pub(super) fn lifecycle(pod: &Pod, pace: Pace, now: Timestamp) -> Lifecycle {
         (plan(container, init), before.unwrap_or_default())
     });
     let grace = SignedDuration::from_secs(spec.termination_grace_period_seconds.unwrap_or(GRACE));
-    Lifecycle::new(restart, pace.backoff, grace, plans.collect(), now)
+    Lifecycle::new(restart, timing.backoff, grace, plans.collect(), now)
 }
 
 fn plan(container: &Container, init: bool) -> Plan {

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 /// What is known of a pod besides its containers.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct PodPlacement {
     pub(super) host: Ipv4Addr,
     pub(super) address: Ipv4Addr,
     pub(super) since: Timestamp,
@@ -16,7 +16,7 @@ pub(super) struct Place {
     pub(super) bound: Option<i64>,
 }
 
-impl Place {
+impl PodPlacement {
     fn generation(&self, pod: &Pod) -> Option<i64> {
         pod.metadata.generation.max(self.bound)
     }
@@ -30,21 +30,21 @@ const OURS: [&str; 5] =
 pub(super) fn status(
     pod: &Pod,
     life: &Lifecycle,
-    place: &Place,
+    placement: &PodPlacement,
     written: Option<&Value>,
     now: Timestamp,
 ) -> Value {
     let phase = life.phase();
     let mut status = json!({
         "phase": name(phase),
-        "hostIP": place.host.to_string(),
-        "hostIPs": [{"ip": place.host.to_string()}],
-        "podIP": place.address.to_string(),
-        "podIPs": [{"ip": place.address.to_string()}],
-        "startTime": time(place.since),
-        "conditions": conditions(pod, life, place, written, now),
+        "hostIP": placement.host.to_string(),
+        "hostIPs": [{"ip": placement.host.to_string()}],
+        "podIP": placement.address.to_string(),
+        "podIPs": [{"ip": placement.address.to_string()}],
+        "startTime": time(placement.since),
+        "conditions": conditions(pod, life, placement, written, now),
         "containerStatuses": containers(pod, life, false),
-        "observedGeneration": place.generation(pod),
+        "observedGeneration": placement.generation(pod),
     });
     if life.containers().iter().any(|one| one.plan.init) {
         status["initContainerStatuses"] = containers(pod, life, true);
@@ -112,13 +112,19 @@ struct Condition {
     why_not: Option<(&'static str, String)>,
 }
 
-fn conditions(pod: &Pod, life: &Lifecycle, place: &Place, written: Option<&Value>, now: Timestamp) -> Value {
+fn conditions(
+    pod: &Pod,
+    life: &Lifecycle,
+    placement: &PodPlacement,
+    written: Option<&Value>,
+    now: Timestamp,
+) -> Value {
     let list = |init: bool, fine: fn(&Container) -> bool| {
         let all = life.containers().iter().filter(|one| one.plan.init == init && !fine(one));
         all.map(|one| one.plan.name.as_str()).collect::<Vec<_>>().join(" ")
     };
     let completed = life.phase() == Phase::Succeeded;
-    let generation = place.generation(pod);
+    let generation = placement.generation(pod);
     let unready = list(false, |one| one.ready);
     let initialized = match life.initialized() || completed {
         true => None,
@@ -169,7 +175,7 @@ fn conditions(pod: &Pod, life: &Lifecycle, place: &Place, written: Option<&Value
     all.into()
 }
 
-/// A condition of somebody else that the pod waits for.
+/// A condition of another controller that the pod waits for (a readiness gate).
 fn unmet_gate(pod: &Pod) -> Option<(&'static str, String)> {
     let gates = pod.spec.as_ref()?.readiness_gates.as_ref()?;
     let known = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -212,11 +218,12 @@ mod tests {
     #[test]
     fn a_pod_is_ready_when_its_containers_and_its_gates_are() {
         let mut pod = pod();
-        let mut life = spec::lifecycle(&pod, spec::Pace::default(), at(0));
+        let mut life = spec::lifecycle(&pod, spec::Timing::default(), at(0));
         let address = Ipv4Addr::new(127, 1, 1, 1);
-        let place = Place { host: Ipv4Addr::new(127, 1, 0, 1), address, since: at(0), bound: None };
+        let placement =
+            PodPlacement { host: Ipv4Addr::new(127, 1, 0, 1), address, since: at(0), bound: None };
         let look = |life: &Lifecycle, pod: &mut Pod, now: Timestamp| {
-            let status = status(pod, life, &place, None, now);
+            let status = status(pod, life, &placement, None, now);
             pod.status = serde_json::from_value(status.clone()).unwrap();
             status
         };
@@ -246,8 +253,8 @@ mod tests {
     #[test]
     fn a_container_says_how_it_ended() {
         let pod = pod();
-        let mut life = spec::lifecycle(&pod, spec::Pace::default(), at(0));
-        let place = Place {
+        let mut life = spec::lifecycle(&pod, spec::Timing::default(), at(0));
+        let placement = PodPlacement {
             host: Ipv4Addr::LOCALHOST,
             address: Ipv4Addr::new(127, 1, 1, 1),
             since: at(0),
@@ -256,12 +263,12 @@ mod tests {
         life.step(Event::Tick, at(0));
         life.step(Event::Started(0), at(1));
         life.step(Event::Ended { slot: 0, code: KILLED }, at(2));
-        let status = status(&pod, &life, &place, None, at(2));
+        let status = status(&pod, &life, &placement, None, at(2));
         let first = &status["containerStatuses"][0];
         assert_eq!(first["state"]["terminated"]["exitCode"], 137);
         assert_eq!(first["state"]["terminated"]["reason"], "Error");
         life.step(Event::Started(0), at(3));
-        let status = super::status(&pod, &life, &place, None, at(3));
+        let status = super::status(&pod, &life, &placement, None, at(3));
         let first = &status["containerStatuses"][0];
         assert_eq!(
             (&first["restartCount"], &first["lastState"]["terminated"]["exitCode"]),

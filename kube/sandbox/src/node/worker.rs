@@ -1,12 +1,12 @@
-//! Runs one pod: does what its [`Lifecycle`] says and writes what became of it.
+//! RunningContainer one pod: does what its [`Lifecycle`] says and writes what became of it.
 
 use super::lifecycle::{Command, Event, KILLED, Lifecycle, ProbeKind, State};
-use super::probe::{Asker, Schedule};
-use super::runtime::{Inside, PodKey, Runs};
-use super::status::{Place, status};
+use super::probe::{Prober, Schedule};
+use super::runtime::{CommandRunner, PodKey, RunningContainer};
+use super::status::{PodPlacement, status};
 use super::{Shared, environment, events, spec};
 use crate::network::Alive;
-use crate::programs::{self, Context, Log, Program, Shell, Surroundings, expand, images};
+use crate::programs::{self, Context, Log, ProcessEnvironment, Program, Shell, expand, images};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, Pod, Probe};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
@@ -31,13 +31,13 @@ pub(super) struct Worker {
     key: PodKey,
     pods: Api<Pod>,
     pod: watch::Receiver<Arc<Pod>>,
-    place: Place,
+    placement: PodPlacement,
     life: Lifecycle,
     running: HashMap<usize, Running>,
     /// Which run of a container an event is about.
     runs: u64,
-    sender: mpsc::Sender<Heard>,
-    receiver: mpsc::Receiver<Heard>,
+    sender: mpsc::Sender<ContainerEvent>,
+    receiver: mpsc::Receiver<ContainerEvent>,
     written: Option<Value>,
     /// What was last said to be wrong.
     warned: String,
@@ -49,7 +49,7 @@ pub(super) struct Worker {
 }
 
 /// An event of a container.
-struct Heard {
+struct ContainerEvent {
     /// Which run it is about.
     run: u64,
     event: Event,
@@ -61,7 +61,7 @@ struct Heard {
 struct Running {
     run: u64,
     stop: watch::Sender<bool>,
-    asker: Asker,
+    prober: Prober,
     tasks: JoinSet<()>,
 }
 
@@ -79,7 +79,7 @@ impl Drop for Lease {
     }
 }
 
-/// Runs a pod until it has ended for good or is gone.
+/// RunningContainer a pod until it has ended for good or is gone.
 pub(super) async fn run(shared: Arc<Shared>, pod: watch::Receiver<Arc<Pod>>, alive: Alive) {
     let first = pod.borrow().clone();
     let Some(mut worker) = Worker::new(shared, first.as_ref(), pod, alive) else { return };
@@ -101,8 +101,8 @@ impl Worker {
         Some(Self {
             pods: Api::namespaced(shared.client.clone(), &key.namespace),
             pod: changes,
-            place: Place { host, address, since: begun.unwrap_or(now), bound: None },
-            life: spec::lifecycle(pod, shared.pace, now),
+            placement: PodPlacement { host, address, since: begun.unwrap_or(now), bound: None },
+            life: spec::lifecycle(pod, shared.timing, now),
             running: HashMap::new(),
             runs: 0,
             sender,
@@ -131,13 +131,13 @@ impl Worker {
         loop {
             match self.pods.patch(&self.key.name, &PatchParams::default(), &Patch::Merge(&patch)).await {
                 Ok(bound) => {
-                    self.place.bound = bound.metadata.generation;
+                    self.placement.bound = bound.metadata.generation;
                     return true;
                 }
-                // Gone, or somebody else's: the watch says which.
+                // Deleted, or placed on another node: the watch says which.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return false,
                 Err(error) => {
-                    tracing::debug!(pod = self.key.name, %error, "cannot place a pod; again soon");
+                    tracing::debug!(pod = self.key.name, %error, "cannot place a pod; trying again");
                     tokio::time::sleep(AGAIN).await;
                 }
             }
@@ -163,7 +163,7 @@ impl Worker {
                 return;
             }
             if saved == Saved::Yes && self.life.over() {
-                // Somebody has to be there still when it is deleted.
+                // The worker has to be there still when it is deleted.
                 drop(self.address.take());
             }
             let wake = match saved {
@@ -189,7 +189,7 @@ impl Worker {
     }
 
     /// An event of a container, unless it is about an earlier run.
-    fn heard(&mut self, Heard { run, event, remark }: Heard) -> Vec<Command> {
+    fn heard(&mut self, ContainerEvent { run, event, remark }: ContainerEvent) -> Vec<Command> {
         let slot = match &event {
             Event::Ended { slot, .. } | Event::Probed { slot, .. } => *slot,
             _ => return Vec::new(),
@@ -212,10 +212,10 @@ impl Worker {
         todo
     }
 
-    /// A container has ended: nobody asks it any more.
+    /// A container has ended: exec and attach no longer reach it.
     fn leave(&mut self, slot: usize) {
         if let Some(running) = self.running.remove(&slot) {
-            self.shared.runtime.ended(&self.key, &running.asker.container.name);
+            self.shared.runtime.ended(&self.key, &running.prober.container.name);
         }
     }
 
@@ -284,7 +284,9 @@ impl Worker {
             }
         };
         let variables = match environment::fetch(&self.shared.client, &self.key.namespace, &container).await {
-            Ok(values) => environment::variables(&pod, &container, &self.shared.name, &self.place, &values),
+            Ok(values) => {
+                environment::variables(&pod, &container, &self.shared.name, &self.placement, &values)
+            }
             Err(error) => Err(error.to_string()),
         };
         let variables = variables.map_err(|message| {
@@ -315,12 +317,12 @@ impl Worker {
         };
         let (command, arguments) = (words(&container.command), words(&container.args));
         let environment = Arc::new(variables);
-        let dialer = self.shared.dialer.from_pod(&self.key.namespace, Some(self.place.address));
+        let dialer = self.shared.dialer.from_pod(&self.key.namespace, Some(self.placement.address));
         let (stop, stopped) = watch::channel(false);
         let log = Log::default();
         let context = Context {
             pod: self.key.name.clone(),
-            address: self.place.address,
+            address: self.placement.address,
             dns: self.shared.block.dns(),
             command,
             arguments,
@@ -332,10 +334,11 @@ impl Worker {
             stop: stopped,
         };
         let inside = match program {
-            Program::Process(_) => {
-                Inside::Process(Surroundings { environment, working_dir: container.working_dir.clone() })
-            }
-            _ => Inside::BuiltIn(Shell {
+            Program::Process(_) => CommandRunner::Process(ProcessEnvironment {
+                environment,
+                working_dir: container.working_dir.clone(),
+            }),
+            _ => CommandRunner::BuiltIn(Shell {
                 dialer: dialer.clone(),
                 environment,
                 hostname: self.key.name.clone(),
@@ -351,7 +354,7 @@ impl Worker {
             false => (None, None),
         };
         let once = container.stdin_once == Some(true);
-        let runs = Runs {
+        let runs = RunningContainer {
             inside: inside.clone(),
             stdin: input,
             once,
@@ -366,25 +369,26 @@ impl Worker {
         tasks.spawn(async move {
             let _alive = alive;
             let code = program.await;
-            let _ = sender.send(Heard { run, event: Event::Ended { slot, code }, remark: None }).await;
+            let _ =
+                sender.send(ContainerEvent { run, event: Event::Ended { slot, code }, remark: None }).await;
         });
-        let asker = Asker { container, address: self.place.address, dialer, inside };
-        for (kind, probe) in probes(&asker.container) {
-            tasks.spawn(ask_again_and_again(asker.clone(), slot, run, kind, probe, self.sender.clone()));
+        let prober = Prober { container, address: self.placement.address, dialer, inside };
+        for (kind, probe) in probes(&prober.container) {
+            tasks.spawn(ask_again_and_again(prober.clone(), slot, run, kind, probe, self.sender.clone()));
         }
-        self.running.insert(slot, Running { run, stop, asker, tasks });
+        self.running.insert(slot, Running { run, stop, prober, tasks });
     }
 
-    /// Runs the container's hook, if it has one, and then asks it to end.
+    /// RunningContainer the container's hook, if it has one, and then asks it to end.
     fn stop(&mut self, slot: usize) {
         let Some(running) = self.running.get_mut(&slot) else { return };
-        let (stop, asker) = (running.stop.clone(), running.asker.clone());
+        let (stop, prober) = (running.stop.clone(), running.prober.clone());
         running.tasks.spawn(async move {
-            let hooks = asker.container.lifecycle.as_ref();
+            let hooks = prober.container.lifecycle.as_ref();
             if let Some(hook) = hooks.and_then(|hooks| hooks.pre_stop.as_ref())
-                && let Err(why) = asker.hook(hook).await
+                && let Err(why) = prober.hook(hook).await
             {
-                tracing::debug!(container = asker.container.name, why, "a preStop hook failed");
+                tracing::debug!(container = prober.container.name, why, "a preStop hook failed");
             }
             stop.send_replace(true);
         });
@@ -393,7 +397,7 @@ impl Worker {
     /// Writes the status if it is another than before.
     async fn save(&mut self) -> Saved {
         let now = Timestamp::now();
-        let status = status(&self.pod.borrow(), &self.life, &self.place, self.written.as_ref(), now);
+        let status = status(&self.pod.borrow(), &self.life, &self.placement, self.written.as_ref(), now);
         if self.written.as_ref() == Some(&status) {
             return Saved::Yes;
         }
@@ -407,13 +411,13 @@ impl Worker {
             }
             Err(kube::Error::Api(status)) if status.code == 404 => Saved::Gone,
             Err(error) => {
-                tracing::debug!(pod = self.key.name, %error, "cannot write a pod's status; again soon");
+                tracing::debug!(pod = self.key.name, %error, "cannot write a pod's status; trying again");
                 Saved::Later
             }
         }
     }
 
-    /// The pod was deleted and everything in it has ended: takes the object away.
+    /// The pod was deleted and everything in it has ended: removes the object.
     async fn finish(&mut self) {
         while self.save().await == Saved::Later {
             tokio::time::sleep(AGAIN).await;
@@ -456,20 +460,20 @@ fn probes(container: &Container) -> Vec<(ProbeKind, Probe)> {
 }
 
 async fn ask_again_and_again(
-    asker: Asker,
+    prober: Prober,
     slot: usize,
     run: u64,
     kind: ProbeKind,
     probe: Probe,
-    sender: mpsc::Sender<Heard>,
+    sender: mpsc::Sender<ContainerEvent>,
 ) {
     let schedule = Schedule::of(&probe);
     tokio::time::sleep(schedule.first).await;
     loop {
-        let answer = asker.ask(&probe).await;
+        let answer = prober.probe(&probe).await;
         let event = Event::Probed { slot, kind, passed: answer.is_ok() };
         let remark = answer.err().map(|why| format!("{kind:?} probe failed: {why}"));
-        if sender.send(Heard { run, event, remark }).await.is_err() {
+        if sender.send(ContainerEvent { run, event, remark }).await.is_err() {
             return;
         }
         tokio::time::sleep(schedule.every).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Puts variables in place of `$(NAME)`; `$$(NAME)` is `$(NAME)` itself, and so is one that nobody set.
+/// Puts variables in place of `$(NAME)`; `$$(NAME)` is `$(NAME)` itself, and so is one that is not set.
 pub(crate) fn expand(text: &str, environment: &BTreeMap<String, String>) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,7 +1,7 @@
 //! `alpine/socat`: answers TCP or UDP with one line, or with what was sent.
 //!
 //! Its arguments may be socat's own or a shell script around it, as the MCS suite has it. The script is not run: the
-//! listener is read off it, and a variable that nobody set stands for the pod's address, which is what such scripts work out.
+//! listener is read off it, and a variable that is not set stands for the pod's address, which is what such scripts work out.
 
 use super::command_line::{self, Word};
 use super::{Context, Run, failed};
@@ -19,7 +19,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What socat was asked to do.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct SocatArguments {
     protocol: Protocol,
     port: u16,
     /// The command whose output is the answer; without one, what is sent comes back.
@@ -108,17 +108,17 @@ fn udp_answering(context: &Context, port: u16, answer: Option<Bytes>) -> Result<
 }
 
 /// Reads the listener off socat's arguments or a script: the last one for IPv4, which is what the sandbox has.
-fn read(text: &str) -> Result<Asked, String> {
+fn read(text: &str) -> Result<SocatArguments, String> {
     let lines: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
     let found: Vec<_> = lines.iter().filter_map(|line| listener(line)).collect();
     let chosen = found.iter().rev().find(|(_, v6)| !v6).or(found.last());
     let (asked, _) =
         chosen.ok_or("the sandbox understands `TCP-LISTEN:<port>,…` and `UDP-LISTEN:<port>,…` alone")?;
-    Ok(Asked { command: asked.command.clone(), ..*asked })
+    Ok(SocatArguments { command: asked.command.clone(), ..*asked })
 }
 
 /// The listener of one line, and whether it is for IPv6.
-fn listener(line: &str) -> Option<(Asked, bool)> {
+fn listener(line: &str) -> Option<(SocatArguments, bool)> {
     const LISTEN: &str = "-LISTEN:";
     let at = line.find(LISTEN)?;
     let kind = line[..at].rsplit(|letter: char| !letter.is_ascii_alphanumeric()).next()?;
@@ -132,7 +132,7 @@ fn listener(line: &str) -> Option<(Asked, bool)> {
     let mut options = options.split(',');
     let port = options.next()?.parse().ok()?;
     let command = ["SYSTEM:", "EXEC:"].iter().find_map(|word| action.trim().strip_prefix(word)).map(unquoted);
-    let asked = Asked {
+    let asked = SocatArguments {
         protocol,
         port,
         command: command.filter(|command| command != "cat"),
@@ -159,7 +159,7 @@ fn said(command: &str, environment: &BTreeMap<String, String>, address: &str) ->
     };
     match words.split_first() {
         Some((echo, rest)) if echo == "echo" => Ok(rest.join(" ")),
-        _ => Err(format!("the sandbox understands `SYSTEM:echo …` and `EXEC:cat` alone, not: {command}")),
+        _ => Err(format!("the sandbox supports only `SYSTEM:echo …` and `EXEC:cat`, not: {command}")),
     }
 }
 
@@ -181,14 +181,14 @@ mod tests {
             ("UDP-LISTEN:42,fork EXEC:cat", Protocol::Udp, None, false),
         ] {
             let asked = read(text).unwrap();
-            let want = Asked { protocol, port: 42, command: command.map(str::to_owned), crlf };
+            let want = SocatArguments { protocol, port: 42, command: command.map(str::to_owned), crlf };
             assert_eq!(asked, want, "{text}");
         }
         assert!(read("OPENSSL-LISTEN:42").is_err());
     }
 
     #[test]
-    fn variables_that_nobody_set_stand_for_the_address() {
+    fn variables_that_are_not_set_stand_for_the_address() {
         let environment = BTreeMap::from([("WHO".to_owned(), "me".to_owned())]);
         assert_eq!(
             said("echo \"pod ip $first_ip\" $WHO", &environment, "127.1.1.1").unwrap(),

@@ -31,8 +31,8 @@ pub struct Answer {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// Nobody was reached.
+pub enum RequestError {
+    /// The connection failed.
     #[error(transparent)]
     Dial(#[from] DialError),
     /// It is no HTTP, or broke off.
@@ -58,24 +58,24 @@ pub enum AskError {
 /// Asks once, on a connection of its own.
 ///
 /// # Errors
-/// Nobody was reached, or no answer came in time.
+/// The connection failed, or no answer came in time.
 pub async fn get(
     dialer: &Dialer,
     host: &str,
     port: u16,
     path: &str,
     patience: Duration,
-) -> Result<Answer, AskError> {
+) -> Result<Answer, RequestError> {
     let asked = async {
         let reached = dialer.connect_tcp(host, port).await?;
         let endpoint = reached.endpoint;
         let answer = ask(reached.stream, &format!("{host}:{port}"), path, &[]).await;
-        let (status, body) = answer.map_err(|why| AskError::Broken { endpoint, why })?;
+        let (status, body) = answer.map_err(|why| RequestError::Broken { endpoint, why })?;
         Ok(Answer { status, body, endpoint })
     };
     match tokio::time::timeout(patience, asked).await {
         Ok(answer) => answer,
-        Err(_) => Err(AskError::TimedOut { host: host.to_owned(), port, patience }),
+        Err(_) => Err(RequestError::TimedOut { host: host.to_owned(), port, patience }),
     }
 }
 
@@ -144,7 +144,7 @@ async fn converse(stream: TcpStream, reply: Arc<impl Fn(&str, IpAddr) -> Reply>)
         std::future::ready(Ok::<_, Infallible>(response))
     };
     let service = hyper::service::service_fn(answer);
-    // A client that breaks off has nobody to tell.
+    // A client that breaks off needs no answer.
     // One that has said all and listens (`nc`) is answered.
     let mut server = hyper::server::conn::http1::Builder::new();
     let _ = server.half_close(true).serve_connection(TokioIo::new(stream), service).await;

@@ -1,6 +1,6 @@
 //! What a container writes: kept as far as there is room, read from any place, followed.
 
-use atoll_kubeapi::pods::LogAsk;
+use atoll_kubeapi::pods::PodLogOptions;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::VecDeque;
@@ -136,11 +136,11 @@ pub(crate) fn followed(log: Log, mut from: u64) -> mpsc::Receiver<Piece> {
 }
 
 /// The part of a log that is asked for, and the number of the first piece that is not in it (unless it is followed).
-pub(crate) fn selected(log: &Log, ask: &LogAsk) -> (mpsc::Receiver<Bytes>, u64) {
+pub(crate) fn selected(log: &Log, options: &PodLogOptions) -> (mpsc::Receiver<Bytes>, u64) {
     let (sender, receiver) = mpsc::channel(WAITING);
     let (kept, begin, _) = log.from(0);
-    let kept = wanted(kept, ask, Timestamp::now());
-    let (follow, mut form) = (ask.follow, Form { ask: ask.clone(), written: 0, within: false });
+    let kept = wanted(kept, options, Timestamp::now());
+    let (follow, mut form) = (options.follow, Form { options: options.clone(), written: 0, within: false });
     let log = log.clone();
     tokio::spawn(async move {
         for piece in kept {
@@ -161,14 +161,14 @@ pub(crate) fn selected(log: &Log, ask: &LogAsk) -> (mpsc::Receiver<Bytes>, u64) 
 }
 
 /// The pieces that `since` and `tail` leave.
-fn wanted(mut pieces: Vec<Piece>, ask: &LogAsk, now: Timestamp) -> Vec<Piece> {
-    if let Some(seconds) = ask.since_seconds {
+fn wanted(mut pieces: Vec<Piece>, options: &PodLogOptions, now: Timestamp) -> Vec<Piece> {
+    if let Some(seconds) = options.since_seconds {
         let ago = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
         if let Ok(since) = now.checked_sub(ago) {
             pieces.retain(|piece| piece.at >= since);
         }
     }
-    if let Some(lines) = ask.tail_lines {
+    if let Some(lines) = options.tail_lines {
         let mut left = lines;
         let mut begin = pieces.len();
         while begin > 0 {
@@ -186,7 +186,7 @@ fn wanted(mut pieces: Vec<Piece>, ask: &LogAsk, now: Timestamp) -> Vec<Piece> {
 
 /// How pieces are shown.
 struct Form {
-    ask: LogAsk,
+    options: PodLogOptions,
     written: usize,
     /// The last piece did not end its line.
     within: bool,
@@ -195,12 +195,12 @@ struct Form {
 impl Form {
     /// Nothing if no more is wanted.
     async fn send(&mut self, sender: &mpsc::Sender<Bytes>, piece: &Piece) -> Option<()> {
-        let mut text = match self.ask.timestamps && !self.within {
+        let mut text = match self.options.timestamps && !self.within {
             true => Bytes::from([format!("{} ", piece.at).as_bytes(), &piece.text].concat()),
             false => piece.text.clone(),
         };
         self.within = !piece.ends_line();
-        let left = self.ask.limit_bytes.map_or(usize::MAX, |limit| limit - self.written.min(limit));
+        let left = self.options.limit_bytes.map_or(usize::MAX, |limit| limit - self.written.min(limit));
         text.truncate(left);
         self.written += text.len();
         if text.is_empty() {
@@ -232,16 +232,19 @@ mod tests {
         for (second, text) in [(0, "one\ntwo\nth"), (5, "ree\nfour\n")] {
             log.write_at(at(second), Stream::Stdout, text.as_bytes());
         }
-        let none = LogAsk::default();
-        for (ask, want) in [
+        let none = PodLogOptions::default();
+        for (options, want) in [
             (none.clone(), "one\ntwo\nthree\nfour\n"),
-            (LogAsk { tail_lines: Some(2), ..none.clone() }, "three\nfour\n"),
-            (LogAsk { tail_lines: Some(0), ..none.clone() }, ""),
-            (LogAsk { limit_bytes: Some(5), ..none.clone() }, "one\nt"),
-            (LogAsk { timestamps: true, tail_lines: Some(1), ..none.clone() }, "2023-11-14T22:13:25Z four\n"),
-            (LogAsk { since_seconds: Some(3600), ..none.clone() }, ""),
+            (PodLogOptions { tail_lines: Some(2), ..none.clone() }, "three\nfour\n"),
+            (PodLogOptions { tail_lines: Some(0), ..none.clone() }, ""),
+            (PodLogOptions { limit_bytes: Some(5), ..none.clone() }, "one\nt"),
+            (
+                PodLogOptions { timestamps: true, tail_lines: Some(1), ..none.clone() },
+                "2023-11-14T22:13:25Z four\n",
+            ),
+            (PodLogOptions { since_seconds: Some(3600), ..none.clone() }, ""),
         ] {
-            assert_eq!(all(selected(&log, &ask).0).await, want, "{ask:?}");
+            assert_eq!(all(selected(&log, &options).0).await, want, "{options:?}");
         }
     }
 
@@ -249,8 +252,8 @@ mod tests {
     async fn a_follower_misses_nothing_and_ends_with_the_log() {
         let log = Log::default();
         log.write(Stream::Stdout, b"before\n");
-        let ask = LogAsk { follow: true, ..LogAsk::default() };
-        let (mut receiver, _) = selected(&log, &ask);
+        let options = PodLogOptions { follow: true, ..PodLogOptions::default() };
+        let (mut receiver, _) = selected(&log, &options);
         assert_eq!(receiver.recv().await.unwrap(), "before\n");
         log.write(Stream::Stderr, b"after\n");
         log.end();

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 
-/// How long an answer to a datagram is waited for if nobody says.
+/// How long an answer to a datagram is waited for by default.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// So much is read at once.
 const PIECE: usize = 16 * 1024;
 
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
+struct NetcatArguments {
     verbose: bool,
     udp: bool,
     only_look: bool,
@@ -49,8 +49,8 @@ pub(super) async fn run(
     }
 }
 
-fn read(arguments: &[String]) -> Asked {
-    let mut asked = Asked::default();
+fn read(arguments: &[String]) -> NetcatArguments {
+    let mut asked = NetcatArguments::default();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
@@ -81,7 +81,7 @@ async fn connection(
     dialer: &Dialer,
     host: &str,
     port: u16,
-    asked: &Asked,
+    asked: &NetcatArguments,
     input: &mut Input,
     out: &Pipe,
     err: &Pipe,
@@ -131,7 +131,7 @@ async fn datagrams(
     dialer: &Dialer,
     host: &str,
     port: u16,
-    asked: &Asked,
+    asked: &NetcatArguments,
     input: &mut Input,
     out: &Pipe,
 ) -> Result<(), String> {

@@ -22,7 +22,7 @@ const PIECE: usize = 16 * 1024;
 
 /// Where a command runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct ProcessEnvironment {
     pub(crate) environment: Arc<BTreeMap<String, String>>,
     pub(crate) working_dir: Option<String>,
 }
@@ -37,8 +37,10 @@ pub(super) async fn run(line: String, context: Context, stdin: Stdin) -> i32 {
         }
     };
     words.extend(context.command.iter().chain(&context.arguments).cloned());
-    let around =
-        Surroundings { environment: context.environment.clone(), working_dir: context.working_dir.clone() };
+    let around = ProcessEnvironment {
+        environment: context.environment.clone(),
+        working_dir: context.working_dir.clone(),
+    };
     let (out, err) = (Pipe::stdout(&context.log), Pipe::stderr(&context.log));
     around.run(&words, stdin, out, err, Some(context.stop)).await
 }
@@ -56,7 +58,7 @@ fn words(line: &str, environment: &BTreeMap<String, String>) -> Result<Vec<Strin
     }
 }
 
-impl Surroundings {
+impl ProcessEnvironment {
     /// Runs a command here.
     pub(crate) async fn run(
         &self,
@@ -91,7 +93,7 @@ impl Surroundings {
             group.end();
             status
         };
-        // Whoever left the group may keep the pipes open: the container has ended all the same.
+        // A process that left the group may keep the pipes open: the container has ended all the same.
         let (exit, exited) = tokio::sync::oneshot::channel::<()>();
         let ended = async {
             let status = ended.await;

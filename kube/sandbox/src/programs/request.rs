@@ -38,7 +38,7 @@ pub(super) async fn request(arguments: &[String], dialer: &Dialer, out: &Pipe, e
             Err(error) => format!("error: {error}"),
         };
         out.line(&format!("{} {said}", time(Timestamp::now()))).await;
-        // It stays for the whole time, so that somebody who asked for it can see it.
+        // It stays for the whole time, so that its log can be read.
         let left = duration.saturating_sub(start.elapsed());
         tokio::time::sleep(left.min(interval)).await;
         if left <= interval {

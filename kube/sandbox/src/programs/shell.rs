@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 const NOT_FOUND: i32 = 127;
 const MISUSED: i32 = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The commands, for whoever asks for another one.
+/// The commands, for the message about an unknown one.
 const COMMANDS: &str =
     "cat, curl, dig, echo, env, exit, false, hostname, nc, nslookup, request, sh, sleep, true, wget";
 

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_their_turn() {
+    fn each_endpoint_has_its_turn() {
         let choice = RoundRobin::default();
         let dialled = "127.1.128.1:80".parse().unwrap();
         let turns: Vec<_> = (0..5).map(|_| choice.choose(dialled, Protocol::Tcp, 3)).collect();

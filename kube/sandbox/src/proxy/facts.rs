@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The label that says whose endpoints a slice has.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// How long a client stays with its endpoint if nobody says: three hours.
+/// How long a client stays with its endpoint by default: three hours.
 const AFFINITY: i32 = 10_800;
 
 pub(super) fn service_name(service: &Service) -> ServiceName {

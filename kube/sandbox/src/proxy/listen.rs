@@ -37,7 +37,7 @@ pub(super) async fn run(proxy: Proxy, network: Network, alive: Alive) {
     loop {
         changes.mark_unchanged();
         let wanted = wanted(&proxy);
-        // What failed is tried again; what nobody stands behind is closed, so that clients are refused at once.
+        // What failed is tried again; what has no endpoint is closed, so that clients are refused at once.
         open.retain(|frontend, socket| {
             wanted.get(frontend) == Some(&socket.seen.service) && socket.seen.actual.is_ok()
         });
@@ -73,16 +73,17 @@ fn bind(
     service: ServiceName,
 ) -> Open {
     let mut task = JoinSet::new();
-    let ours = relay::Ours { proxy: proxy.clone(), network: network.clone(), _alive: alive.clone() };
+    let context =
+        relay::RelayContext { proxy: proxy.clone(), network: network.clone(), _alive: alive.clone() };
     let actual = match protocol {
         Protocol::Tcp => network.listen_tcp(asked).map(|(listener, place)| {
             let actual = place.actual;
-            task.spawn(relay::connections(ours, listener, place));
+            task.spawn(relay::connections(context, listener, place));
             actual
         }),
         Protocol::Udp => network.listen_udp(asked).map(|(socket, place)| {
             let actual = place.actual;
-            task.spawn(relay::datagrams(ours, socket, place));
+            task.spawn(relay::datagrams(context, socket, place));
             actual
         }),
     };

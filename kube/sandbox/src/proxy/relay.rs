@@ -1,7 +1,7 @@
 //! Carries bytes between a client at a Service's socket and the endpoint that was chosen for it.
 
 use super::{Proxy, Route};
-use crate::network::{Alive, Network, Place, Protocol};
+use crate::network::{Alive, ListenAddress, Network, Protocol};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// What a socket's task needs.
 #[derive(Clone)]
-pub(super) struct Ours {
+pub(super) struct RelayContext {
     pub(super) proxy: Proxy,
     pub(super) network: Network,
     pub(super) _alive: Alive,
 }
 
-pub(super) async fn connections(ours: Ours, listener: TcpListener, place: Place) {
+pub(super) async fn connections(context: RelayContext, listener: TcpListener, place: ListenAddress) {
     let mut carried = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((client, from)) => {
-                    carried.spawn(carry(ours.clone(), place.asked, client, from));
+                    carried.spawn(carry(context.clone(), place.asked, client, from));
                 }
                 Err(_) => tokio::time::sleep(BREATH).await,
             },
@@ -43,19 +43,19 @@ pub(super) async fn connections(ours: Ours, listener: TcpListener, place: Place)
     }
 }
 
-async fn carry(ours: Ours, asked: SocketAddr, mut client: TcpStream, from: SocketAddr) {
-    let Route::To(endpoint) = ours.proxy.route(asked, Protocol::Tcp, Some(from.ip())) else { return };
-    match ours.network.connect(None, endpoint).await {
+async fn carry(context: RelayContext, asked: SocketAddr, mut client: TcpStream, from: SocketAddr) {
+    let Route::To(endpoint) = context.proxy.route(asked, Protocol::Tcp, Some(from.ip())) else { return };
+    match context.network.connect(None, endpoint).await {
         Ok(mut server) => {
             let _ = client.set_nodelay(true);
-            // Either side may end it; there is nobody to tell.
+            // Either side may end it; there is nothing to report.
             let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
         }
         Err(error) => tracing::debug!(%asked, %endpoint, %error, "an endpoint does not answer"),
     }
 }
 
-pub(super) async fn datagrams(ours: Ours, socket: UdpSocket, place: Place) {
+pub(super) async fn datagrams(context: RelayContext, socket: UdpSocket, place: ListenAddress) {
     let socket = Arc::new(socket);
     let mut clients: HashMap<SocketAddr, mpsc::Sender<Vec<u8>>> = HashMap::new();
     let mut carried = JoinSet::new();
@@ -67,11 +67,11 @@ pub(super) async fn datagrams(ours: Ours, socket: UdpSocket, place: Place) {
                 let Ok((count, from)) = received else { continue };
                 clients.retain(|_, client| !client.is_closed());
                 if !clients.contains_key(&from) && clients.len() < MOST_CLIENTS {
-                    let Route::To(endpoint) = ours.proxy.route(place.asked, Protocol::Udp, Some(from.ip())) else {
+                    let Route::To(endpoint) = context.proxy.route(place.asked, Protocol::Udp, Some(from.ip())) else {
                         continue;
                     };
                     let (sender, receiver) = mpsc::channel(WAITING);
-                    carried.spawn(exchange(ours.clone(), Arc::clone(&socket), from, endpoint, receiver));
+                    carried.spawn(exchange(context.clone(), Arc::clone(&socket), from, endpoint, receiver));
                     clients.insert(from, sender);
                 }
                 if let Some(client) = clients.get(&from) {
@@ -85,13 +85,13 @@ pub(super) async fn datagrams(ours: Ours, socket: UdpSocket, place: Place) {
 
 /// Between one client and its endpoint, until neither has said anything for a while.
 async fn exchange(
-    ours: Ours,
+    context: RelayContext,
     socket: Arc<UdpSocket>,
     client: SocketAddr,
     endpoint: SocketAddr,
     mut sent: mpsc::Receiver<Vec<u8>>,
 ) {
-    let Ok(upstream) = ours.network.connect_udp(None, endpoint).await else { return };
+    let Ok(upstream) = context.network.connect_udp(None, endpoint).await else { return };
     let mut buffer = vec![0; LARGEST_DATAGRAM];
     loop {
         let done = tokio::select! {

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Where the proxy is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Here {
+pub struct NodeTopology {
     pub node: String,
     pub zone: String,
 }
@@ -33,7 +33,7 @@ impl fmt::Display for ServiceName {
 pub struct ServiceFact {
     /// Its own addresses; none for a headless one.
     pub cluster_ips: Vec<IpAddr>,
-    /// Addresses that somebody else leads here.
+    /// Addresses that something outside the cluster leads here.
     pub external_ips: Vec<IpAddr>,
     /// Its ports.
     pub ports: Vec<ServicePort>,
@@ -77,8 +77,8 @@ pub struct EndpointFact {
 
 /// Why a Service's address leads nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Nobody stands behind it.
+pub enum NoRoute {
+    /// It has no ready endpoint.
     NoEndpoints,
     /// The Service has no such port.
     NoSuchPort,
@@ -104,7 +104,7 @@ pub struct Backend {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Found<'a> {
     NoService,
-    Refused(&'a ServiceName, Refusal),
+    Refused(&'a ServiceName, NoRoute),
     Backend(&'a Backend),
 }
 
@@ -114,7 +114,7 @@ pub type Frontend = (SocketAddr, Protocol);
 /// All Services of a member with their endpoints.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    here: Here,
+    here: NodeTopology,
     services: BTreeMap<ServiceName, ServiceFact>,
     slices: BTreeMap<ServiceName, BTreeMap<String, SliceFact>>,
     /// Which Service a slice belongs to, by the slice's namespace and name.
@@ -125,7 +125,7 @@ pub struct Table {
 
 impl Table {
     /// An empty table.
-    pub fn new(here: Here) -> Self {
+    pub fn new(here: NodeTopology) -> Self {
         Self { here, ..Self::default() }
     }
 
@@ -133,10 +133,10 @@ impl Table {
     pub fn find(&self, dialled: SocketAddr, protocol: Protocol) -> Found<'_> {
         match (self.frontends.get(&(dialled, protocol)), self.addresses.get(&dialled.ip())) {
             (Some(backend), _) if backend.endpoints.is_empty() => {
-                Found::Refused(&backend.service, Refusal::NoEndpoints)
+                Found::Refused(&backend.service, NoRoute::NoEndpoints)
             }
             (Some(backend), _) => Found::Backend(backend),
-            (None, Some(service)) => Found::Refused(service, Refusal::NoSuchPort),
+            (None, Some(service)) => Found::Refused(service, NoRoute::NoSuchPort),
             (None, None) => Found::NoService,
         }
     }
@@ -262,7 +262,7 @@ fn clone_pair<'a>((key, value): (&'a Frontend, &'a Backend)) -> (Frontend, Backe
 type Candidate<'a> = (&'a EndpointFact, u16);
 
 /// The ready ones, the nearest if hints say so; if none is ready, those that still serve while they end.
-fn usable<'a>(all: &[Candidate<'a>], here: &Here, hinted: bool) -> Vec<Candidate<'a>> {
+fn usable<'a>(all: &[Candidate<'a>], here: &NodeTopology, hinted: bool) -> Vec<Candidate<'a>> {
     let ready: Vec<_> = all.iter().copied().filter(|(endpoint, _)| endpoint.ready).collect();
     if ready.is_empty() {
         return all.iter().copied().filter(|(one, _)| one.serving && one.terminating).collect();
@@ -275,7 +275,7 @@ fn usable<'a>(all: &[Candidate<'a>], here: &Here, hinted: bool) -> Vec<Candidate
     ready
 }
 
-/// Those meant for `here`. Hints count only if every endpoint has them and somebody is meant for us.
+/// Those meant for `here`. Hints count only if every endpoint has them and one of them is meant for us.
 fn nearest<'a>(
     ready: &[Candidate<'a>],
     hints: impl Fn(&EndpointFact) -> &Vec<String>,

@@ -1,7 +1,9 @@
 //! Pods run, say how they are, and end.
 
 use crate::member::{Member, address, container, is_ready, phase, restarts, uid, until};
-use atoll_kubeapi::pods::{AttachAsk, ExecAsk, Exit, LogAsk, Output, PodError, PodRef, Pods, Session};
+use atoll_kubeapi::pods::{
+    Exit, Output, PodAttachOptions, PodError, PodExecOptions, PodLogOptions, PodRef, Pods, Session,
+};
 use atoll_sandbox::programs::http;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -36,8 +38,8 @@ async fn outcome(mut session: Session) -> (String, Exit) {
 
 fn exec(member: &Member, pod: &str, command: &[&str]) -> Result<Session, PodError> {
     let command = command.iter().map(|word| (*word).to_owned()).collect();
-    let ask = ExecAsk { command, stdin: false, stdout: true, stderr: true, tty: false };
-    member.runtime.exec(&reference(pod), ask)
+    let options = PodExecOptions { command, stdin: false, stdout: true, stderr: true, tty: false };
+    member.runtime.exec(&reference(pod), options)
 }
 
 async fn shell(member: &Member, pod: &str, line: &str) -> (String, Exit) {
@@ -152,7 +154,7 @@ async fn a_request_pod_prints_answers_and_succeeds() {
     }]});
     let pod = member.pod("request", spec, |pod| phase(pod) == "Succeeded").await;
     assert_eq!(container(&pod, "main")["state"]["terminated"]["exitCode"], 0);
-    let said = text(member.runtime.logs(&reference("request"), LogAsk::default()).unwrap()).await;
+    let said = text(member.runtime.logs(&reference("request"), PodLogOptions::default()).unwrap()).await;
     let lines: Vec<_> = said.lines().collect();
     // How many there are depends on how busy the machine is.
     assert!((1..=3).contains(&lines.len()), "{said}");
@@ -176,15 +178,15 @@ async fn who_attaches_to_an_interactive_pod_misses_nothing() {
     {
         member.pod(name, spec.clone(), |pod| phase(pod) == "Running").await;
         if reads_log_first {
-            let log = || member.runtime.logs(&reference(name), LogAsk::default()).unwrap();
+            let log = || member.runtime.logs(&reference(name), PodLogOptions::default()).unwrap();
             until("it has begun", async || match text(log()).await.as_str() {
                 "before\n" => Ok(()),
                 other => Err(other.to_owned()),
             })
             .await;
         }
-        let ask = AttachAsk { stdin: true, stdout: true, stderr: true, tty: false };
-        let session = member.runtime.attach(&reference(name), ask).unwrap();
+        let options = PodAttachOptions { stdin: true, stdout: true, stderr: true, tty: false };
+        let session = member.runtime.attach(&reference(name), options).unwrap();
         session.stdin.as_ref().unwrap().send("typed\n".into()).await.unwrap();
         let (said, exit) = outcome(session).await;
         assert_eq!((said.as_str(), exit), (want, Exit::Code(0)));
@@ -204,8 +206,8 @@ async fn what_ends_is_started_again_and_its_old_log_is_kept() {
     member
         .pod_is("crash", |pod| container(pod, "main")["state"]["waiting"]["reason"] == "CrashLoopBackOff")
         .await;
-    let ask = LogAsk { previous: true, ..LogAsk::default() };
-    assert_eq!(text(member.runtime.logs(&reference("crash"), ask).unwrap()).await, "run\n");
+    let options = PodLogOptions { previous: true, ..PodLogOptions::default() };
+    assert_eq!(text(member.runtime.logs(&reference("crash"), options).unwrap()).await, "run\n");
 }
 
 #[tokio::test]
@@ -256,8 +258,8 @@ async fn a_pod_has_its_grace_period_and_is_killed_after_it() {
     let stubborn = spec(1, "trap '' TERM; echo up; while :; do sleep 0.01; done");
     for (name, spec) in [("polite", polite), ("stubborn", stubborn)] {
         member.pod(name, spec, is_ready).await;
-        let ask = LogAsk { follow: true, ..LogAsk::default() };
-        let mut log = member.runtime.logs(&reference(name), ask).unwrap();
+        let options = PodLogOptions { follow: true, ..PodLogOptions::default() };
+        let mut log = member.runtime.logs(&reference(name), options).unwrap();
         assert_eq!(log.recv().await.unwrap(), "up\n", "the trap is set");
         let begin = Instant::now();
         member.pods().delete(name, &DeleteParams::default()).await.unwrap();
@@ -309,8 +311,8 @@ async fn a_forced_deletion_ends_the_process() {
     let member = Member::start().await;
     let spec = json!({"containers": [{"name": "main", "image": "process:sh", "args": ["-c", "echo $$$$; sleep 1000"]}]});
     member.pod("proc", spec, is_ready).await;
-    let ask = LogAsk { follow: true, ..LogAsk::default() };
-    let mut log = member.runtime.logs(&reference("proc"), ask).unwrap();
+    let options = PodLogOptions { follow: true, ..PodLogOptions::default() };
+    let mut log = member.runtime.logs(&reference("proc"), options).unwrap();
     let pid = String::from_utf8_lossy(&log.recv().await.unwrap()).trim().to_owned();
     assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
     member.pods().delete("proc", &DeleteParams::default().grace_period(0)).await.unwrap();

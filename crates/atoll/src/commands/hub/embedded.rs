@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use atoll_kubeapi::Options;
 use atoll_kubeapi::authn::{MASTERS, User};
-use atoll_kubeapi::hosted::{Hosted, Place};
+use atoll_kubeapi::hosted::{HostOptions, Hosted};
 use tokio::runtime::{Builder, Runtime};
 
 /// Who the hub is on its own API.
@@ -32,15 +32,15 @@ impl Drop for Apart {
 
 impl Embedded {
     /// Starts the API of a data directory, which is made if it is not there.
-    pub(crate) async fn start(place: &Place<'_>) -> anyhow::Result<Self> {
+    pub(crate) async fn start(host: &HostOptions<'_>) -> anyhow::Result<Self> {
         let runtime =
             Builder::new_multi_thread().worker_threads(2).thread_name("api").enable_all().build()?;
         let runtime = Apart(Some(runtime));
-        let (data_dir, address, mut names) = (place.data_dir.to_owned(), place.address, place.names.to_vec());
+        let (data_dir, address, mut names) = (host.data_dir.to_owned(), host.address, host.names.to_vec());
         names.extend(super::host());
         let start = async move {
-            let place = Place { data_dir: &data_dir, address, names: &names };
-            Hosted::start(&place, Options::default()).await
+            let host = HostOptions { data_dir: &data_dir, address, names: &names };
+            Hosted::start(&host, Options::default()).await
         };
         let spawned = runtime.0.as_ref().map(|runtime| runtime.spawn(start));
         let hosted = spawned.context("a runtime that was just made")?.await??;

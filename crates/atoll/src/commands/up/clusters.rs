@@ -260,8 +260,8 @@ async fn check_same(member: &Member, cluster: &Cluster) -> anyhow::Result<()> {
 async fn start_hub(dir: &Dir, block: Block, runtime: &Runtime) -> anyhow::Result<Hosted> {
     let (data_dir, address) = (dir.path(HUB), SocketAddr::V4(block.api()));
     let started = runtime.spawn(async move {
-        let place = hosted::Place { data_dir: &data_dir, address, names: &[] };
-        Hosted::start(&place, atoll_kubeapi::Options::default()).await
+        let host = hosted::HostOptions { data_dir: &data_dir, address, names: &[] };
+        Hosted::start(&host, atoll_kubeapi::Options::default()).await
     });
     Ok(started.await.context("the hub's API broke off while it started")??)
 }

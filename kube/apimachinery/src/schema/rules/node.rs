@@ -27,7 +27,7 @@ struct Compiled {
 }
 
 /// Where a value stands, and whether it is known to be unchanged.
-pub(super) struct Place<'a> {
+pub(super) struct ValueLocation<'a> {
     path: String,
     /// The value and its old one, where they can be told to belong together.
     pair: Option<(&'a Value, &'a Value, &'a Schema)>,
@@ -35,7 +35,7 @@ pub(super) struct Place<'a> {
     parent: Option<(&'a Value, &'a Value, &'a Schema)>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ValueLocation<'a> {
     pub(super) fn root(value: &'a Value, old: Option<&'a Value>, schema: &'a Schema) -> Self {
         Self { path: String::new(), pair: old.map(|old| (value, old, schema)), parent: None }
     }
@@ -88,16 +88,16 @@ impl Node {
         value: &'a Value,
         old: Option<&'a Value>,
         schema: &'a Schema,
-        place: &Place<'a>,
+        location: &ValueLocation<'a>,
         errors: &mut Vec<FieldError>,
     ) {
         if value.is_null() {
             return;
         }
-        self.ask(value, old.filter(|old| !old.is_null()), schema, place, errors);
+        self.ask(value, old.filter(|old| !old.is_null()), schema, location, errors);
         for branch in &self.all_of {
-            let place = Place { path: place.path.clone(), pair: None, parent: place.parent };
-            branch.check(value, old, schema, &place, errors);
+            let location = ValueLocation { path: location.path.clone(), pair: None, parent: location.parent };
+            branch.check(value, old, schema, &location, errors);
         }
         match value {
             Value::Object(fields) => {
@@ -106,14 +106,15 @@ impl Node {
                     if let (Some(node), Some(inner)) =
                         (self.properties.get(name), schema.properties.get(name))
                     {
-                        let place = place.below(place.child(name), was.map(|was| (field, was, inner)));
-                        node.check(field, was, inner, &place, errors);
+                        let location =
+                            location.below(location.child(name), was.map(|was| (field, was, inner)));
+                        node.check(field, was, inner, &location, errors);
                     } else if let (Some(node), Some(inner)) = (&self.additional, &schema.additional)
                         && !schema.properties.contains_key(name)
                     {
-                        let path = format!("{}[{name}]", place.path);
-                        let place = place.below(path, was.map(|was| (field, was, inner.as_ref())));
-                        node.check(field, was, inner, &place, errors);
+                        let path = format!("{}[{name}]", location.path);
+                        let location = location.below(path, was.map(|was| (field, was, inner.as_ref())));
+                        node.check(field, was, inner, &location, errors);
                     }
                 }
             }
@@ -121,9 +122,9 @@ impl Node {
                 let (Some(node), Some(inner)) = (&self.items, &schema.items) else { return };
                 for (at, item) in items.iter().enumerate() {
                     let was = correlate::old_item(item, old, schema);
-                    let path = format!("{}[{at}]", place.path);
-                    let place = place.below(path, was.map(|was| (item, was, inner.as_ref())));
-                    node.check(item, was, inner, &place, errors);
+                    let path = format!("{}[{at}]", location.path);
+                    let location = location.below(path, was.map(|was| (item, was, inner.as_ref())));
+                    node.check(item, was, inner, &location, errors);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -135,7 +136,7 @@ impl Node {
         value: &Value,
         old: Option<&Value>,
         schema: &Schema,
-        place: &Place<'_>,
+        location: &ValueLocation<'_>,
         errors: &mut Vec<FieldError>,
     ) {
         if self.rules.is_empty() {
@@ -160,20 +161,20 @@ impl Node {
                     let detail = format!("rule compile error: {why}");
                     errors.push(
                         // The type stands for the value where a rule could not be asked.
-                        FieldError::invalid(place.shown(), schema.kind.name(), detail),
+                        FieldError::invalid(location.shown(), schema.kind.name(), detail),
                     );
                     continue;
                 }
             };
             let error = match result {
                 Ok(kube_cel::cel::Value::Bool(true)) => continue,
-                Ok(_) => compiled.broken(value, schema, place, &variables),
+                Ok(_) => compiled.broken(value, schema, location, &variables),
                 Err(why) => {
-                    errors.push(failed(rule, &why, schema, place));
+                    errors.push(failed(rule, &why, schema, location));
                     continue;
                 }
             };
-            if compiled.transition || !place.unchanged() {
+            if compiled.transition || !location.unchanged() {
                 errors.push(error);
             }
         }
@@ -192,7 +193,7 @@ impl Compiled {
         &self,
         value: &Value,
         schema: &Schema,
-        place: &Place<'_>,
+        location: &ValueLocation<'_>,
         variables: &[(&str, kube_cel::cel::Value)],
     ) -> FieldError {
         let made = self.message.as_ref().and_then(|expression| match expression.value(variables) {
@@ -204,7 +205,7 @@ impl Compiled {
             Some(message) => message.to_owned(),
             None => format!("failed rule: {}", self.rule.rule.trim()),
         });
-        let field = self.pointed(place);
+        let field = self.pointed(location);
         let shown = (!matches!(schema.kind, Kind::Object | Kind::Array)).then(|| value.clone());
         match self.rule.reason.as_deref() {
             Some("FieldValueForbidden") => FieldError::forbidden(&field, detail),
@@ -217,11 +218,11 @@ impl Compiled {
     }
 
     /// Where the error points: at the value, or at what `fieldPath` names below it.
-    fn pointed(&self, place: &Place<'_>) -> String {
+    fn pointed(&self, location: &ValueLocation<'_>) -> String {
         let Some(steps) = self.rule.field_path.as_deref().and_then(super::super::field_path) else {
-            return place.shown().to_owned();
+            return location.shown().to_owned();
         };
-        steps.into_iter().fold(place.path.clone(), |path, step| match path.is_empty() {
+        steps.into_iter().fold(location.path.clone(), |path, step| match path.is_empty() {
             true => step,
             false => format!("{path}.{step}"),
         })
@@ -233,7 +234,7 @@ fn stated(rule: &Rule) -> Option<&str> {
     rule.message.as_deref().filter(|message| !message.is_empty()).map(str::trim)
 }
 
-fn failed(rule: &Rule, why: &str, schema: &Schema, place: &Place<'_>) -> FieldError {
+fn failed(rule: &Rule, why: &str, schema: &Schema, location: &ValueLocation<'_>) -> FieldError {
     let said = stated(rule).unwrap_or_else(|| rule.rule.trim());
     let detail = if why.starts_with("no such overload") {
         format!(
@@ -243,5 +244,5 @@ fn failed(rule: &Rule, why: &str, schema: &Schema, place: &Place<'_>) -> FieldEr
         format!("{why} evaluating rule: {said}")
     };
     // The type stands for the value where a rule could not be asked.
-    FieldError::invalid(place.shown(), schema.kind.name(), detail)
+    FieldError::invalid(location.shown(), schema.kind.name(), detail)
 }

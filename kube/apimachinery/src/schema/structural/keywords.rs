@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What holds for a node because of where it is.
 #[derive(Clone, Default)]
-pub(super) struct Place {
+pub(super) struct SchemaLocation {
     pub(super) path: String,
     inside_meta: bool,
     no_defaults: Option<String>,
@@ -16,9 +16,9 @@ pub(super) struct Place {
 
 pub(super) fn check(document: &Value, path: &str, holds: bool) -> Vec<FieldError> {
     let mut found = Found::default();
-    let place = Place { path: path.to_owned(), ..Place::default() };
+    let location = SchemaLocation { path: path.to_owned(), ..SchemaLocation::default() };
     let types = holds.then(|| crate::schema::parse(document).ok()).flatten();
-    node(document, true, &place, types.as_ref(), &mut found);
+    node(document, true, &location, types.as_ref(), &mut found);
     found.schema.extend(found.rules);
     found.schema
 }
@@ -33,14 +33,14 @@ struct Found {
 fn node(
     document: &Value,
     root: bool,
-    place: &Place,
+    location: &SchemaLocation,
     types: Option<&crate::schema::Schema>,
     found: &mut Found,
 ) {
-    let at = |keyword: &str| format!("{}.{keyword}", place.path);
-    let below = |step: &str| Place { path: format!("{}.{step}", place.path), ..place.clone() };
+    let at = |keyword: &str| format!("{}.{keyword}", location.path);
+    let below = |step: &str| SchemaLocation { path: format!("{}.{step}", location.path), ..location.clone() };
     let before = found.schema.len();
-    supported(document, place, &mut found.schema);
+    supported(document, location, &mut found.schema);
     if flag(document, "uniqueItems") {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         found.schema.push(FieldError::forbidden(&at("uniqueItems"), detail));
@@ -51,7 +51,7 @@ fn node(
             found.schema.push(FieldError::forbidden(&at("additionalProperties"), detail));
         }
         let mut inner = below("additionalProperties");
-        if place.inside_meta {
+        if location.inside_meta {
             inner.no_defaults = Some("inside additionalProperties applying to object metadata".to_owned());
         }
         if additional.is_object() {
@@ -80,28 +80,28 @@ fn node(
     if let Some(items) = document.get("items").filter(|items| items.is_object()) {
         let mut inner = below("items");
         if text(document, "x-kubernetes-list-type") != "map" {
-            inner.uncorrelated = Some(place.path.clone());
+            inner.uncorrelated = Some(location.path.clone());
         }
         node(items, false, &inner, types.and_then(|types| types.items.as_deref()), found);
     }
     extensions(document, &at, &mut found.schema);
     map_lists(document, &at, &mut found.schema);
-    rules::form(document, place, &mut found.schema);
+    rules::form(document, location, &mut found.schema);
     if let Some(types) = types
         && found.schema.len() == before
     {
-        rules::compile(document, types, place, &mut found.rules);
+        rules::compile(document, types, location, &mut found.rules);
     }
 }
 
-fn supported(document: &Value, place: &Place, errors: &mut Vec<FieldError>) {
+fn supported(document: &Value, location: &SchemaLocation, errors: &mut Vec<FieldError>) {
     const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
-    let at = |keyword: &str| format!("{}.{keyword}", place.path);
+    let at = |keyword: &str| format!("{}.{keyword}", location.path);
     let kind = text(document, "type");
     if !kind.is_empty() && !TYPES.contains(&kind) {
         errors.push(FieldError::not_supported(&at("type"), kind, TYPES));
     }
-    if let (Some(_), Some(why)) = (document.get("default"), &place.no_defaults) {
+    if let (Some(_), Some(why)) = (document.get("default"), &location.no_defaults) {
         errors.push(FieldError::forbidden(&at("default"), format!("must not be set {why}")));
     }
     for keyword in ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"] {
@@ -116,7 +116,7 @@ fn supported(document: &Value, place: &Place, errors: &mut Vec<FieldError>) {
     if document.get("items").is_some_and(Value::is_array) {
         errors.push(FieldError::forbidden(&at("items"), "items must be a schema object and not an array"));
     }
-    if place.inside_meta && flag(document, "x-kubernetes-embedded-resource") {
+    if location.inside_meta && flag(document, "x-kubernetes-embedded-resource") {
         let detail = "must not be used inside of resource meta";
         errors.push(FieldError::forbidden(&at("x-kubernetes-embedded-resource"), detail));
     }

@@ -1,6 +1,6 @@
 //! Rules of a schema: their form, and that they compile against its types.
 
-use super::keywords::Place;
+use super::keywords::SchemaLocation;
 use super::{listed, text};
 use crate::cel::{self, Expression};
 use crate::invalid::{FieldError, go_json};
@@ -11,9 +11,9 @@ const REASONS: &[&str] =
     &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// What is wrong with the rules before they are compiled.
-pub(super) fn form(document: &Value, place: &Place, errors: &mut Vec<FieldError>) {
+pub(super) fn form(document: &Value, location: &SchemaLocation, errors: &mut Vec<FieldError>) {
     for (index, rule) in listed(document, "x-kubernetes-validations").iter().enumerate() {
-        let at = |field: &str| format!("{}.x-kubernetes-validations[{index}].{field}", place.path);
+        let at = |field: &str| format!("{}.x-kubernetes-validations[{index}].{field}", location.path);
         let (source, message) = (text(rule, "rule").trim(), text(rule, "message"));
         if source.is_empty() {
             errors.push(FieldError::required(&at("rule"), "rule is not specified"));
@@ -60,9 +60,14 @@ fn names_field(document: &Value, path: &str) -> bool {
 }
 
 /// What is wrong with the rules once they are compiled.
-pub(super) fn compile(document: &Value, types: &Schema, place: &Place, errors: &mut Vec<FieldError>) {
+pub(super) fn compile(
+    document: &Value,
+    types: &Schema,
+    location: &SchemaLocation,
+    errors: &mut Vec<FieldError>,
+) {
     for (index, rule) in listed(document, "x-kubernetes-validations").iter().enumerate() {
-        let at = |field: &str| format!("{}.x-kubernetes-validations[{index}].{field}", place.path);
+        let at = |field: &str| format!("{}.x-kubernetes-validations[{index}].{field}", location.path);
         let source = text(rule, "rule");
         let optional = rule.get("optionalOldSelf");
         let old_optional = optional.and_then(Value::as_bool) == Some(true);
@@ -95,7 +100,7 @@ pub(super) fn compile(document: &Value, types: &Schema, place: &Place, errors: &
             }
         }
         if mentions_old {
-            if let Some(within) = &place.uncorrelated {
+            if let Some(within) = &location.uncorrelated {
                 let detail = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
                 );

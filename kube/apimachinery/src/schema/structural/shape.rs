@@ -82,12 +82,12 @@ fn node(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) 
             other => FieldError::invalid(&at("type"), other, detail),
         });
     } else if kind.is_empty() && !int_or_string && !preserve {
-        let place = match level {
+        let location = match level {
             Level::Root => "at the root",
             Level::Item => "for specified array items",
             Level::Field => "for specified object fields",
         };
-        errors.push(FieldError::required(&at("type"), format!("must not be empty {place}")));
+        errors.push(FieldError::required(&at("type"), format!("must not be empty {location}")));
     }
     if level == Level::Root && !matches!(kind, "" | "object") {
         errors.push(FieldError::invalid(&at("type"), kind, "must be object at the root"));
@@ -210,32 +210,33 @@ fn nested(branch: &Value, skip_any_of: bool, path: &str, errors: &mut Vec<FieldE
 }
 
 /// What a branch limits must be described outside of it too.
-fn complete(branch: &Value, schema: &Value, path: &str, place: &str, errors: &mut Vec<FieldError>) {
+fn complete(branch: &Value, schema: &Value, path: &str, location: &str, errors: &mut Vec<FieldError>) {
     if let Some(not) = branch.get("not") {
-        complete_nested(not, schema, path, &format!("{place}.not"), errors);
+        complete_nested(not, schema, path, &format!("{location}.not"), errors);
     }
     for keyword in ["allOf", "anyOf", "oneOf"] {
         for (at, inner) in listed(branch, keyword).iter().enumerate() {
-            complete_nested(inner, schema, path, &format!("{place}.{keyword}[{at}]"), errors);
+            complete_nested(inner, schema, path, &format!("{location}.{keyword}[{at}]"), errors);
         }
     }
 }
 
-fn complete_nested(branch: &Value, schema: &Value, path: &str, place: &str, errors: &mut Vec<FieldError>) {
-    complete(branch, schema, path, place, errors);
-    let because = |place: &str| format!("because it is defined in {place}");
+fn complete_nested(branch: &Value, schema: &Value, path: &str, location: &str, errors: &mut Vec<FieldError>) {
+    complete(branch, schema, path, location, errors);
+    let because = |location: &str| format!("because it is defined in {location}");
     if let Some(items) = branch.get("items") {
-        let (path, place) = (format!("{path}.items"), format!("{place}.items"));
+        let (path, location) = (format!("{path}.items"), format!("{location}.items"));
         match schema.get("items") {
-            Some(described) => complete_nested(items, described, &path, &place, errors),
-            None => errors.push(FieldError::required(&path, because(&place))),
+            Some(described) => complete_nested(items, described, &path, &location, errors),
+            None => errors.push(FieldError::required(&path, because(&location))),
         }
     }
     for (name, inner) in properties(branch) {
-        let (path, place) = (format!("{path}.properties[{name}]"), format!("{place}.properties[{name}]"));
+        let (path, location) =
+            (format!("{path}.properties[{name}]"), format!("{location}.properties[{name}]"));
         match property(schema, name) {
-            Some(described) => complete_nested(inner, described, &path, &place, errors),
-            None => errors.push(FieldError::required(&path, because(&place))),
+            Some(described) => complete_nested(inner, described, &path, &location, errors),
+            None => errors.push(FieldError::required(&path, because(&location))),
         }
     }
 }

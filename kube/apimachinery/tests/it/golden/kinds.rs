@@ -2,7 +2,7 @@
 
 use super::{Differences, answers};
 use atoll_apimachinery::protobuf;
-use atoll_apimachinery::table::{Include, Printer};
+use atoll_apimachinery::table::{Include, TableConvertor};
 use base64::Engine;
 use serde_json::{Value, json};
 
@@ -68,17 +68,17 @@ fn tables_are_those_of_the_server() {
             continue;
         }
         printed += 1;
-        let printer = if whole {
+        let convertor = if whole {
             let (group, version, kind) = kind_of(object);
-            Printer::builtin(&group, &version, &kind)
+            TableConvertor::builtin(&group, &version, &kind)
         } else {
-            Printer::custom(Some(&custom))
+            TableConvertor::custom(Some(&custom))
         };
-        let mut columns = printer.columns().to_vec();
+        let mut columns = convertor.columns().to_vec();
         columns.iter_mut().for_each(|column| column["description"] = "".into());
         differences.compare(answer.name(), &Value::from(columns.clone()), &theirs["columnDefinitions"]);
         let source = if whole { object.clone() } else { live_object() };
-        let mut cells = printer.cells(&source, "2026-01-02T04:00:00Z".parse().unwrap());
+        let mut cells = convertor.cells(&source, "2026-01-02T04:00:00Z".parse().unwrap());
         for (cell, column) in cells.iter_mut().zip(&columns) {
             if AGES.contains(&column["name"].as_str().unwrap()) {
                 *cell = "<age>".into();
@@ -100,7 +100,7 @@ fn live_object() -> Value {
 fn a_row_carries_as_much_of_the_object_as_asked_for() {
     let object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm"}, "data": {"a": "1"}});
-    let printer = Printer::builtin("", "v1", "ConfigMap");
+    let convertor = TableConvertor::builtin("", "v1", "ConfigMap");
     let now = "2026-01-02T04:00:00Z".parse().unwrap();
     let shape = |row: &Value| {
         let object = &row["object"];
@@ -113,7 +113,7 @@ fn a_row_carries_as_much_of_the_object_as_asked_for() {
             "a config map in a table" => Include::Object,
             _ => continue,
         };
-        let ours = printer.row(&object, include, now);
+        let ours = convertor.row(&object, include, now);
         assert_eq!(shape(&ours), shape(&answer.answer()["rows"][0]), "{}", answer.name());
     }
 }

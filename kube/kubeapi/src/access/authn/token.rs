@@ -78,10 +78,10 @@ pub enum TokenError {
     #[error("the token has expired")]
     Expired,
     /// Its time hasn't come.
-    #[error("the token isn't valid yet")]
+    #[error("the token is not valid yet")]
     Early,
     /// It was made to be shown to others.
-    #[error("the token's audiences {found:?} are none of {wanted:?}")]
+    #[error("the token's audiences {found:?} include none of {wanted:?}")]
     Audience {
         /// What the token says.
         found: Vec<String>,
@@ -89,7 +89,7 @@ pub enum TokenError {
         wanted: Vec<String>,
     },
     /// The key can't be read or used.
-    #[error("the key for tokens is unusable")]
+    #[error("the service account signing key is unusable")]
     Key,
 }
 

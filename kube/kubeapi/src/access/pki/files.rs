@@ -1,6 +1,6 @@
 //! The kept keys as files that only their owner can read.
 
-use super::{Kept, PkiError};
+use super::{PkiError, StoredKeys};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -23,11 +23,11 @@ impl Files {
     }
 
     /// None before the first start has ended. A part that is missing later is an error: a new authority would lock
-    /// out everybody who trusts the old one.
-    pub(super) fn read(&self) -> Result<Option<Kept>, PkiError> {
+    /// out all clients that trust the old one.
+    pub(super) fn read(&self) -> Result<Option<StoredKeys>, PkiError> {
         let [ca_key, token_key, admin_token, ca] = NAMES;
         let Some(ca) = self.optional(ca)? else { return Ok(None) };
-        let kept = Kept {
+        let kept = StoredKeys {
             ca,
             ca_key: self.required(ca_key)?,
             token_key: self.required(token_key)?,
@@ -37,7 +37,7 @@ impl Files {
         Ok(Some(kept))
     }
 
-    pub(super) fn write(&self, kept: &Kept) -> Result<(), PkiError> {
+    pub(super) fn write(&self, kept: &StoredKeys) -> Result<(), PkiError> {
         let texts = [&kept.ca_key, &kept.token_key, &kept.admin_token, &kept.ca];
         for (name, text) in NAMES.into_iter().zip(texts) {
             write_private(&self.dir.join(name), text)?;
@@ -60,7 +60,7 @@ impl Files {
     }
 
     /// Certificate and key have to belong together, or no client would believe the server.
-    fn check(&self, kept: &Kept) -> Result<(), PkiError> {
+    fn check(&self, kept: &StoredKeys) -> Result<(), PkiError> {
         let [ca_key, token_key, admin_token, ca] = NAMES;
         let unusable =
             |name: &str, why: &str| PkiError::Unusable { path: self.dir.join(name), why: why.into() };

@@ -1,6 +1,6 @@
 //! New keys, and certificates signed by the authority's.
 
-use super::{ADMIN, Identity, Kept, PkiError};
+use super::{ADMIN, Identity, PkiError, StoredKeys};
 use crate::access::authn::MASTERS;
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use base64::Engine;
@@ -12,7 +12,7 @@ use rcgen::{
 use std::time::Duration;
 
 const DAY: u64 = 24 * 60 * 60;
-/// As long as anybody keeps a hub.
+/// Longer than a hub lives.
 const AUTHORITY_DAYS: u64 = 20 * 365;
 /// Made anew at every start, so it only has to outlast a process.
 const SERVER_DAYS: u64 = 10 * 365;
@@ -21,13 +21,13 @@ const ADMIN_DAYS: u64 = 365;
 /// Clocks differ.
 const SKEW: u64 = 60 * 60;
 
-pub(super) fn keys(now: i64) -> Result<Kept, PkiError> {
+pub(super) fn keys(now: i64) -> Result<StoredKeys, PkiError> {
     let ca_key = KeyPair::generate()?;
     let mut ca = authority();
     valid(&mut ca, now, AUTHORITY_DAYS);
     let mut token = [0; 32];
     SystemRandom::new().fill(&mut token).map_err(|_| PkiError::Random)?;
-    Ok(Kept {
+    Ok(StoredKeys {
         ca: ca.self_signed(&ca_key)?.pem(),
         ca_key: ca_key.serialize_pem(),
         token_key: KeyPair::generate()?.serialize_pem(),

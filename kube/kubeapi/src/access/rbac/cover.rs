@@ -1,4 +1,4 @@
-//! Nobody gives others more than they have: does what a user may do cover what they would grant?
+//! Privilege escalation: a user may grant only what the user has. does what a user may do cover what they would grant?
 
 use super::rule::{any_or, path_in, quoted};
 use super::{Authorizer, Rule};

@@ -1,7 +1,7 @@
 //! The options of a request, out of its query or, when deleting, its body.
 
 use super::Query;
-use crate::http::refusal::{Refusal, Subject};
+use crate::http::status_error::{StatusError, Subject};
 use atoll_apimachinery::invalid::{FieldError, quoted};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(crate) struct WriteOptions {
 
 impl WriteOptions {
     /// Reads them; `kind` is their name in an error: `CreateOptions`, `UpdateOptions`, `PatchOptions`.
-    pub(crate) fn parse(query: &Query, kind: &str, apply: Option<bool>) -> Result<Self, Refusal> {
+    pub(crate) fn parse(query: &Query, kind: &str, apply: Option<bool>) -> Result<Self, StatusError> {
         let mut errors = Vec::new();
         let manager = query.first("fieldManager").filter(|manager| !manager.is_empty());
         let force = query.flag("force");
@@ -65,11 +65,11 @@ impl WriteOptions {
     }
 }
 
-fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), Refusal> {
+fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), StatusError> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Refusal::invalid(Subject { group: "meta.k8s.io", name: kind }, "", errors))
+    Err(StatusError::invalid(Subject { group: "meta.k8s.io", name: kind }, "", errors))
 }
 
 fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
@@ -114,7 +114,7 @@ pub(crate) enum VersionMatch {
 }
 
 impl ListOptions {
-    pub(crate) fn parse(query: &Query, watch: bool) -> Result<Self, Refusal> {
+    pub(crate) fn parse(query: &Query, watch: bool) -> Result<Self, StatusError> {
         let text = |key| query.first(key).unwrap_or_default().to_owned();
         let mut options = Self {
             label_selector: text("labelSelector"),
@@ -201,21 +201,22 @@ impl ListOptions {
     }
 }
 
-fn number(query: &Query, key: &str) -> Result<Option<i64>, Refusal> {
+fn number(query: &Query, key: &str) -> Result<Option<i64>, StatusError> {
     let Some(text) = query.first(key).filter(|text| !text.is_empty()) else { return Ok(None) };
     let wrong =
-        || Refusal::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(text)));
+        || StatusError::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(text)));
     text.parse().map(Some).map_err(|_| wrong())
 }
 
 /// A boolean that must be one.
-fn flag(_key: &str, text: &str) -> Result<bool, Refusal> {
+fn flag(_key: &str, text: &str) -> Result<bool, StatusError> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" | "" => Ok(false),
-        _ => {
-            Err(Refusal::bad_request(format!("strconv.ParseBool: parsing {}: invalid syntax", quoted(text))))
-        }
+        _ => Err(StatusError::bad_request(format!(
+            "strconv.ParseBool: parsing {}: invalid syntax",
+            quoted(text)
+        ))),
     }
 }
 
@@ -241,7 +242,7 @@ pub(crate) enum Propagation {
 
 impl DeleteOptions {
     /// Reads them off the query.
-    pub(crate) fn from_query(query: &Query) -> Result<Self, Refusal> {
+    pub(crate) fn from_query(query: &Query) -> Result<Self, StatusError> {
         let mut body = serde_json::Map::new();
         if let Some(grace) = number(query, "gracePeriodSeconds")? {
             body.insert("gracePeriodSeconds".to_owned(), grace.into());
@@ -260,7 +261,7 @@ impl DeleteOptions {
     }
 
     /// Reads them off a body.
-    pub(crate) fn from_body(body: &Value) -> Result<Self, Refusal> {
+    pub(crate) fn from_body(body: &Value) -> Result<Self, StatusError> {
         let mut errors = Vec::new();
         let values: Vec<String> = body["dryRun"].as_array().into_iter().flatten().filter_map(text).collect();
         let orphan = body["orphanDependents"].as_bool();
@@ -302,7 +303,7 @@ fn text(value: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn message(result: Result<impl std::fmt::Debug, Refusal>) -> String {
+    fn message(result: Result<impl std::fmt::Debug, StatusError>) -> String {
         result.unwrap_err().to_string()
     }
 

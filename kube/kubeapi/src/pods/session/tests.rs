@@ -1,11 +1,12 @@
-//! Sessions over a pipe in memory, with the clock paused: a moment passes only when nobody has anything to do.
+//! Sessions over a pipe in memory, with the clock paused: time passes only when every task waits.
 
 use super::*;
 use serde_json::Value;
 use tokio::io::{DuplexStream, duplex};
 use tokio::task::JoinHandle;
 
-const TERMS: Terms = Terms { protocol: Protocol::V5, purpose: Purpose::Exec, stdout: true, stderr: false };
+const TERMS: SessionOptions =
+    SessionOptions { protocol: Protocol::V5, purpose: Purpose::Exec, stdout: true, stderr: false };
 /// What fits into the pipe each way.
 const PIPE: usize = 4096;
 
@@ -16,13 +17,13 @@ struct Program {
     ended: oneshot::Sender<Exit>,
 }
 
-fn start(terms: Terms) -> (DuplexStream, Program, JoinHandle<()>) {
+fn start(options: SessionOptions) -> (DuplexStream, Program, JoinHandle<()>) {
     let (client, server) = duplex(PIPE);
     let (to_stdin, stdin) = mpsc::channel(2);
     let (output, from_output) = mpsc::channel(2);
     let (ended, exit) = oneshot::channel();
     let session = Session { stdin: Some(to_stdin), output: from_output, ended: exit };
-    let carried = tokio::spawn(carry(server, terms, Ok(session)));
+    let carried = tokio::spawn(carry(server, options, Ok(session)));
     (client, Program { stdin, output, ended }, carried)
 }
 

@@ -1,7 +1,7 @@
-//! Kubernetes' own resources: one line each, with the habits that a real API server has with them.
+//! Kubernetes' own resources: one line each, with the rules that a real API server has with them.
 
 use crate::resources::resource::{Names, Resource, Scale, SchemaRef, Stored, Subresource};
-use crate::resources::strategy::{Generation, Habits, Orphans, Special};
+use crate::resources::strategy::{Generation, KindRules, Orphans, Special};
 use atoll_apimachinery::builtin;
 use atoll_apimachinery::meta::NameRule;
 
@@ -25,7 +25,7 @@ fn line(group: &str, version: &str, kind: &str, plural: &str, short: &[&str]) ->
     };
     let schema = SchemaRef::built_in(group, version, kind);
     let stored = Stored { group: group.to_owned(), plural: plural.to_owned(), version: version.to_owned() };
-    Line(Resource::new(group, version, names, true, schema, Habits::default(), Vec::new(), stored))
+    Line(Resource::new(group, version, names, true, schema, KindRules::default(), Vec::new(), stored))
 }
 
 impl Line {
@@ -56,39 +56,39 @@ impl Line {
         }))
     }
 
-    fn habits(mut self, change: impl FnOnce(&mut Habits)) -> Self {
-        change(&mut self.0.habits);
+    fn rules(mut self, change: impl FnOnce(&mut KindRules)) -> Self {
+        change(&mut self.0.rules);
         self
     }
 
     fn generation(self, generation: Generation) -> Self {
-        self.habits(|habits| habits.generation = generation)
+        self.rules(|rules| rules.generation = generation)
     }
 
     fn special(self, special: Special) -> Self {
-        self.habits(|habits| habits.special = special)
+        self.rules(|rules| rules.special = special)
     }
 
     fn names(self, rule: NameRule) -> Self {
-        self.habits(|habits| habits.name = rule)
+        self.rules(|rules| rules.name = rule)
     }
 
     fn shows_deleted(self) -> Self {
-        self.habits(|habits| habits.shows_deleted = true)
+        self.rules(|rules| rules.shows_deleted = true)
     }
 
     /// A PUT of an object that is not there makes it.
     fn upsert(self) -> Self {
-        self.habits(|habits| habits.create_on_update = true)
+        self.rules(|rules| rules.create_on_update = true)
     }
 
     /// A PUT has to say which state it was made from.
     fn conditional(self) -> Self {
-        self.habits(|habits| habits.unconditional_update = false)
+        self.rules(|rules| rules.unconditional_update = false)
     }
 
     fn orphans(self, orphans: Orphans) -> Self {
-        self.habits(|habits| habits.orphans = orphans)
+        self.rules(|rules| rules.orphans = orphans)
     }
 
     fn verbs(mut self, verbs: &'static [&'static str]) -> Self {
@@ -109,8 +109,8 @@ pub(super) fn all() -> Vec<Resource> {
         .into_iter()
         .flatten()
         .map(|mut line| {
-            line.0.habits.resets = builtin::resets(&line.0.group, &line.0.names.kind, None);
-            line.0.habits.status_resets = builtin::resets(&line.0.group, &line.0.names.kind, Some("status"));
+            line.0.rules.resets = builtin::resets(&line.0.group, &line.0.names.kind, None);
+            line.0.rules.status_resets = builtin::resets(&line.0.group, &line.0.names.kind, Some("status"));
             line.0
         })
         .collect()

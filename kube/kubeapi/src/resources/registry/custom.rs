@@ -3,7 +3,7 @@
 use super::versions;
 use crate::http::encode;
 use crate::resources::resource::{Custom, Names, Resource, Scale, SchemaRef, Stored, Subresource};
-use crate::resources::strategy::{Generation, Habits, has_condition, strings};
+use crate::resources::strategy::{Generation, KindRules, has_condition, strings};
 use atoll_apimachinery::builtin;
 use atoll_apimachinery::schema::{self, Rules, Schema};
 use bytes::Bytes;
@@ -68,12 +68,12 @@ fn resource(
     };
     let subresources = subresources(&version["subresources"]);
     let has_status = subresources.contains(&Subresource::Status);
-    let habits = Habits {
+    let rules = KindRules {
         generation: Generation::Content,
         unconditional_update: false,
         resets: builtin::custom_resets(has_status, None),
         status_resets: builtin::custom_resets(has_status, Some("status")),
-        ..Habits::default()
+        ..KindRules::default()
     };
     let stored = Stored { group: group.clone(), plural: names.plural.clone(), version: kept_as.name.clone() };
     let deprecation = (version["deprecated"] == true).then(|| {
@@ -102,7 +102,7 @@ fn resource(
     };
     let namespaced = spec["scope"] == "Namespaced";
     let schema = own.schema.clone();
-    let mut resource = Resource::new(&group, &name, names, namespaced, schema, habits, subresources, stored);
+    let mut resource = Resource::new(&group, &name, names, namespaced, schema, rules, subresources, stored);
     resource.custom = Some(custom);
     resource.verbs = VERBS;
     resource

@@ -22,7 +22,7 @@ impl Clone for Pages {
 }
 
 impl Pages {
-    /// The page of that name, made if nobody has asked for it yet.
+    /// The page of that name, made when it is first asked for.
     pub(crate) fn page(&self, name: &str, make: impl FnOnce() -> Page) -> Page {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = pages.get(name) {

@@ -1,4 +1,4 @@
-//! Values that objects of built-in kinds have when nobody says otherwise, and that no schema tells.
+//! Default values of built-in kinds that no schema tells.
 
 use super::field::{each, set_default as set};
 use super::pod;

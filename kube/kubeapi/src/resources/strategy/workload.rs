@@ -36,7 +36,7 @@ pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<F
     errors
 }
 
-/// A new Job selects its pods by its own uid, unless somebody wants to select by hand; its pods bear its name, too.
+/// A new Job selects its pods by its own uid, unless it has `manualSelector`; its pods bear its name, too.
 pub(super) fn select_own_pods(object: &mut Value) {
     if object["spec"]["manualSelector"] == true || !object["spec"]["template"].is_object() {
         return;
@@ -135,7 +135,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_job_selects_its_own_pods_unless_somebody_does_by_hand() {
+    fn a_job_selects_its_own_pods_unless_its_selector_is_manual() {
         let mut job = json!({"metadata": {"name": "sum", "uid": "u"}, "spec": {"template": {"spec": {}}}});
         let mut by_hand = job.clone();
         by_hand["spec"]["manualSelector"] = true.into();

@@ -220,7 +220,7 @@ impl<R: BufRead> Lines<R> {
     fn one<T: for<'de> serde::Deserialize<'de>>(&mut self) -> Result<T, RestoreError> {
         let line = self.line()?;
         self.digest.update(&line);
-        serde_json::from_slice(&line).map_err(|_| self.bad("this is no backup".into()))
+        serde_json::from_slice(&line).map_err(|_| self.bad("not an Atoll backup".into()))
     }
 
     fn bad(&self, why: String) -> RestoreError {
@@ -273,7 +273,7 @@ fn private(path: &Path) -> Result<(), RestoreError> {
 fn is_empty(path: &Path) -> Result<bool, RestoreError> {
     let unreadable = |source| RestoreError::Write { path: path.to_owned(), source };
     for entry in fs::read_dir(path).map_err(unreadable)? {
-        // What an earlier restore left behind is nobody's.
+        // What an earlier restore left behind is in use by nothing.
         if entry.map_err(unreadable)?.file_name() != NEW {
             return Ok(false);
         }

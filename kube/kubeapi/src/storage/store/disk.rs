@@ -102,7 +102,7 @@ impl Totals {
 }
 
 /// Where the file is: on disk, or in a test's hands.
-pub(super) trait Place: Send {
+pub(super) trait DatabaseFile: Send {
     /// Opens it for writing; makes it if there is none. Repairs what a crash left.
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError>;
     /// Opens it without changing it; none if it is new, or was not closed.
@@ -111,7 +111,7 @@ pub(super) trait Place: Send {
     fn path(&self) -> &Path;
 }
 
-impl Place for PathBuf {
+impl DatabaseFile for PathBuf {
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
         // It has secrets in it.
         let mut options = OpenOptions::new();
@@ -153,7 +153,7 @@ fn make_whole(path: &Path, options: &OpenOptions, builder: &Builder) -> Result<(
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let file = options.open(&beside)?;
-    // Somebody else may be at it; what a crash left is nobody's.
+    // Another process may have it open; what a crash left is held by none.
     match file.try_lock() {
         Ok(()) => file.set_len(0)?,
         Err(TryLockError::WouldBlock) => return Err(DatabaseError::DatabaseAlreadyOpen),
@@ -167,14 +167,14 @@ fn make_whole(path: &Path, options: &OpenOptions, builder: &Builder) -> Result<(
 
 /// An open file.
 pub(super) struct Disk {
-    place: Box<dyn Place>,
+    place: Box<dyn DatabaseFile>,
     database: Option<Database>,
     totals: Totals,
 }
 
 impl Disk {
     /// Opens the file, and reads what is in it.
-    pub(super) fn open(place: Box<dyn Place>) -> Result<(Self, Vec<Object>), OpenError> {
+    pub(super) fn open(place: Box<dyn DatabaseFile>) -> Result<(Self, Vec<Object>), OpenError> {
         let path = place.path().to_owned();
         // A file that was closed is looked at before it is opened for writing: if it is damaged, it stays as it is.
         let seen = match guarded(&path, || place.look(&builder()))? {

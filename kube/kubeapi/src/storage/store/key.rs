@@ -12,7 +12,7 @@ impl Key {
     /// The key of an object; `group` is empty for the core group, `namespace` for what has none.
     ///
     /// ```
-    /// let key = kubeapi::store::Key::new("apps", "deployments", "shop", "web");
+    /// let key = atoll_kubeapi::store::Key::new("apps", "deployments", "shop", "web");
     /// assert_eq!(key.as_str(), "/apps/deployments/shop/web");
     /// assert_eq!((key.namespace(), key.name()), ("shop", "web"));
     /// ```

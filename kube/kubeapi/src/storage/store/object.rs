@@ -63,7 +63,7 @@ pub enum WriteError {
     #[error("{} already exists, written at revision {}", .0.key, .0.revision)]
     Exists(Object),
     /// An update or deletion found nothing.
-    #[error("there is no such object")]
+    #[error("the object does not exist")]
     Missing,
     /// An update or deletion found a later revision than it expected.
     #[error("{} has changed: it is at revision {} now", .0.key, .0.revision)]
@@ -83,7 +83,7 @@ pub enum WriteError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RevisionError {
     /// It is older than what the store remembers. For a watch: it was too slow, or began too late.
-    #[error("revision {requested} is too old: the store remembers from {oldest} on")]
+    #[error("revision {requested} is too old: the history begins at {oldest}")]
     Gone {
         /// The revision asked for.
         requested: u64,

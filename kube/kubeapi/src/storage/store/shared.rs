@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(super) struct Shared {
     state: RwLock<State>,
-    /// Watches of one resource wait together, so that a write wakes nobody else's; under "" wait those of several.
+    /// Watches of one resource wait together, so that a write wakes no others; under "" wait those of several.
     topics: Mutex<HashMap<Box<str>, Arc<Notify>>>,
 }
 

@@ -42,8 +42,8 @@ impl Writer {
     pub(super) fn start(shared: Arc<Shared>, disk: Disk) -> std::io::Result<Self> {
         let (queue, requests) = mpsc::channel(QUEUE);
         let place = queue.clone().try_reserve_owned().map_err(|_| std::io::ErrorKind::BrokenPipe)?;
-        let desk = Desk { shared, disk, doubt: None };
-        let thread = std::thread::Builder::new().name("store".into()).spawn(move || desk.run(requests))?;
+        let writer = WriterThread { shared, disk, doubt: None };
+        let thread = std::thread::Builder::new().name("store".into()).spawn(move || writer.run(requests))?;
         Ok(Self { queue, end: Mutex::new(Some(End { place, thread })) })
     }
 
@@ -71,15 +71,15 @@ impl Drop for Writer {
     }
 }
 
-/// What the thread has before it.
-struct Desk {
+/// The thread that commits.
+struct WriterThread {
     shared: Arc<Shared>,
     disk: Disk,
     /// A batch whose commit failed: perhaps the file has it, perhaps not.
-    doubt: Option<Doubt>,
+    doubt: Option<UncertainCommit>,
 }
 
-struct Doubt {
+struct UncertainCommit {
     changes: Vec<Change>,
     error: WriteError,
 }
@@ -94,7 +94,7 @@ struct Batch {
     bytes: usize,
 }
 
-impl Desk {
+impl WriterThread {
     fn run(mut self, mut requests: mpsc::Receiver<Request>) {
         while let Some(first) = requests.blocking_recv() {
             let mut batch = Batch::default();
@@ -113,7 +113,7 @@ impl Desk {
 
     /// Answers what fails; the rest joins the batch.
     fn decide(&mut self, key: Key, write: Write, answer: Answer, batch: &mut Batch) {
-        // While a batch is in doubt, nobody can say what is there.
+        // While it is uncertain whether a batch was committed, the state is unknown.
         if batch.changes.is_empty()
             && let Err(error) = self.settle()
         {
@@ -128,7 +128,7 @@ impl Desk {
         };
         match decide(key, current, write, revision) {
             Ok(change) => batch.add(change, answer),
-            // Judged by what nobody can see yet: whoever hears that it is there must find it.
+            // Judged by what readers can't see yet: a client that is told that the object exists must find it.
             Err(error) if unseen => batch.waiting.push((answer, Err(error))),
             Err(error) => {
                 let _ = answer.send(Err(error));
@@ -155,19 +155,19 @@ impl Desk {
                 for (answer, _) in waiting {
                     let _ = answer.send(Err(error.clone()));
                 }
-                self.doubt = Some(Doubt { changes, error });
+                self.doubt = Some(UncertainCommit { changes, error });
             }
         }
     }
 
     /// Finds out whether the batch in doubt is in the file, and shows it if so.
     fn settle(&mut self) -> Result<(), WriteError> {
-        let Some(Doubt { changes, error }) = &self.doubt else { return Ok(()) };
+        let Some(UncertainCommit { changes, error }) = &self.doubt else { return Ok(()) };
         let shown = self.shared.read().revision();
         let would = changes.last().map_or(shown, |change| change.object.revision);
         match self.disk.reopen() {
             Ok(found) if found == shown || found == would => {
-                tracing::info!(revision = found, "the store writes again");
+                tracing::info!(revision = found, "the store accepts writes again");
                 let changes = self.doubt.take().map(|doubt| doubt.changes).unwrap_or_default();
                 if found == would {
                     self.shared.publish(changes);

@@ -1,6 +1,6 @@
 //! Pods with and without somebody who runs them, and the network that a process has for them.
 
-use atoll_kubeapi::pods::{AttachAsk, ExecAsk, LogAsk, PodError, PodRef, Pods, Session};
+use atoll_kubeapi::pods::{PodAttachOptions, PodError, PodExecOptions, PodLogOptions, PodRef, Pods, Session};
 use atoll_kubeapi::store::Store;
 use atoll_kubeapi::{Api, Options};
 use bytes::Bytes;
@@ -15,20 +15,20 @@ use tokio::sync::mpsc;
 struct Parrots;
 
 impl Pods for Parrots {
-    fn logs(&self, pod: &PodRef, ask: LogAsk) -> Result<mpsc::Receiver<Bytes>, PodError> {
+    fn logs(&self, pod: &PodRef, options: PodLogOptions) -> Result<mpsc::Receiver<Bytes>, PodError> {
         if pod.container == "mute" {
             return Err(PodError::NotRunning("it is waiting to start".to_owned()));
         }
         let (lines, log) = mpsc::channel(1);
-        tokio::spawn(async move { lines.send(format!("{ask:?}").into()).await });
+        tokio::spawn(async move { lines.send(format!("{options:?}").into()).await });
         Ok(log)
     }
 
-    fn exec(&self, _: &PodRef, _: ExecAsk) -> Result<Session, PodError> {
+    fn exec(&self, _: &PodRef, _: PodExecOptions) -> Result<Session, PodError> {
         Err(PodError::Internal("nobody comes this far without a connection".to_owned()))
     }
 
-    fn attach(&self, _: &PodRef, _: AttachAsk) -> Result<Session, PodError> {
+    fn attach(&self, _: &PodRef, _: PodAttachOptions) -> Result<Session, PodError> {
         Err(PodError::Internal("nobody comes this far without a connection".to_owned()))
     }
 }
@@ -82,7 +82,7 @@ async fn a_log_is_asked_for_as_the_client_says() {
     let (_api, client) = client(Options::default().pods(Arc::new(Parrots))).await;
     pod_on(&client, "n", "main").await;
     let query = "follow=true&tailLines=5&limitBytes=7&timestamps=true&sinceSeconds=9&container=main";
-    let ask = LogAsk {
+    let options = PodLogOptions {
         follow: true,
         previous: false,
         tail_lines: Some(5),
@@ -90,7 +90,7 @@ async fn a_log_is_asked_for_as_the_client_says() {
         timestamps: true,
         limit_bytes: Some(7),
     };
-    assert_eq!(text(&client, &format!("main/log?{query}")).await.unwrap(), format!("{ask:?}"));
+    assert_eq!(text(&client, &format!("main/log?{query}")).await.unwrap(), format!("{options:?}"));
     pod_on(&client, "n", "mute").await;
     assert_eq!(text(&client, "mute/log").await.unwrap_err(), "400 BadRequest it is waiting to start");
 }

@@ -3,13 +3,13 @@
 use super::bounds::Bounds;
 use super::{DESIRED, MAX, Sets};
 use crate::controllers::action::{Action, Kind};
-use crate::controllers::facts::{Deployment, ReplicaSet, Words, number};
+use crate::controllers::facts::{Deployment, ReplicaSet, StringMap, number};
 use crate::controllers::template::{TEMPLATE_HASH, owner};
 use serde_json::{Map, Value, json};
 
 /// The number of a template in the history.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The numbers that it had before somebody went back to it.
+/// The numbers that it had before a rollback to it.
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 /// Annotations that are a Deployment's or a ReplicaSet's own.
 const OWN: [&str; 5] = [REVISION, HISTORY, DESIRED, MAX, "deprecated.deployment.rollback.to"];
@@ -25,7 +25,7 @@ fn next(sets: &Sets<'_>) -> i64 {
     sets.old.iter().map(|set| revision(set)).max().unwrap_or(0) + 1
 }
 
-fn shared(annotations: &Words) -> impl Iterator<Item = (&String, &String)> {
+fn shared(annotations: &StringMap) -> impl Iterator<Item = (&String, &String)> {
     annotations.iter().filter(|(key, _)| !OWN.contains(&key.as_str()))
 }
 

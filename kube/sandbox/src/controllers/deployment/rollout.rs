@@ -58,7 +58,7 @@ fn shrink(sets: &Sets<'_>, new: &ReplicaSet, bounds: &Bounds) -> Sizes {
     let mut spare = sets.total() - bounds.least - missing;
     let mut sizes: Vec<(&ReplicaSet, i64)> =
         sets.old.iter().filter(|set| set.replicas > 0).map(|set| (*set, set.replicas)).collect();
-    // What serves nobody goes first: its loss makes nothing worse, and it must not hold up the rollout.
+    // Pods that are not available go first: its loss makes nothing worse, and it must not hold up the rollout.
     for (set, size) in &mut sizes {
         let gone = spare.min(*size - available(set)).max(0);
         *size -= gone;

@@ -1,6 +1,6 @@
 //! Services, the slices of their endpoints, and nodes.
 
-use super::{Meta, Words, list, text, words};
+use super::{Meta, StringMap, list, text, words};
 use serde_json::Value;
 use std::net::IpAddr;
 
@@ -8,8 +8,8 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Service {
     pub(crate) meta: Meta,
-    /// None where somebody else looks after the endpoints.
-    pub(crate) selector: Option<Words>,
+    /// None where another controller looks after the endpoints.
+    pub(crate) selector: Option<StringMap>,
     pub(crate) headless: bool,
     /// Unready pods are published as ready.
     pub(crate) publish_unready: bool,
@@ -81,8 +81,9 @@ impl Service {
     }
 
     /// Are pods with these labels behind it?
-    pub(crate) fn selects(&self, labels: &Words) -> bool {
-        let wanted = |selector: &Words| selector.iter().all(|(key, value)| labels.get(key) == Some(value));
+    pub(crate) fn selects(&self, labels: &StringMap) -> bool {
+        let wanted =
+            |selector: &StringMap| selector.iter().all(|(key, value)| labels.get(key) == Some(value));
         self.selector.as_ref().is_some_and(wanted)
     }
 }

@@ -1,19 +1,19 @@
 //! Workloads: what they want, and the status that they had.
 
-use super::{Meta, Words, list, number, text, time, words};
+use super::{Meta, StringMap, list, number, text, time, words};
 use crate::controllers::template::Template;
 use atoll_apimachinery::selector::labels::{self, Selector};
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The annotation in which kubectl keeps what was applied: large, and nobody's business.
+/// The annotation in which kubectl keeps what was applied: large, and not needed.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// A Deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Deployment {
     pub(crate) meta: Meta,
-    pub(crate) annotations: Words,
+    pub(crate) annotations: StringMap,
     pub(crate) replicas: i64,
     /// As it stands in the object.
     pub(crate) selector: Value,
@@ -21,7 +21,7 @@ pub(crate) struct Deployment {
     pub(crate) strategy: Strategy,
     pub(crate) min_ready: i64,
     pub(crate) history: i64,
-    /// How many seconds may pass without progress; none if nobody counts.
+    /// How many seconds may pass without progress; none if there is no limit.
     pub(crate) deadline: Option<i64>,
     pub(crate) paused: bool,
     pub(crate) status: Value,
@@ -40,7 +40,7 @@ pub(crate) enum Strategy {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReplicaSet {
     pub(crate) meta: Meta,
-    pub(crate) annotations: Words,
+    pub(crate) annotations: StringMap,
     pub(crate) replicas: i64,
     pub(crate) selector: Selector,
     pub(crate) template: Template,
@@ -69,7 +69,7 @@ pub(crate) struct StatefulSet {
 /// How a StatefulSet replaces pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
-    /// A pod gets the new template when somebody deletes it.
+    /// A pod gets the new template when it is deleted by hand.
     OnDelete,
     /// From the last pod down to this number.
     Rolling { partition: i64 },
@@ -104,7 +104,7 @@ fn selector(given: &Value) -> Selector {
     labels::from_object(given).unwrap_or_default()
 }
 
-fn annotations(object: &Value) -> Words {
+fn annotations(object: &Value) -> StringMap {
     let mut all = words(&object["metadata"]["annotations"]);
     all.remove(LAST_APPLIED);
     all

@@ -25,16 +25,16 @@ pub(super) struct Outcome {
 /// Why a request was of no use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    #[error("the API refuses: {0}")]
+    #[error("the API server refused: {0}")]
     Refused(#[from] Box<Error>),
-    #[error("a request can't be made: {0}")]
+    #[error("cannot build a request: {0}")]
     Request(#[from] kube::core::request::Error),
-    #[error("a request can't be encoded: {0}")]
+    #[error("cannot encode a request: {0}")]
     Encoding(#[from] serde_json::Error),
 }
 
 impl Failure {
-    /// Did somebody else write or delete it first? Then a watch is about to say so.
+    /// Did another client write or delete it first? Then a watch is about to say so.
     pub(super) fn is_race(&self) -> bool {
         matches!(self, Self::Refused(error) if matches!(&**error, Error::Api(status) if matches!(status.code, 404 | 409)))
     }

@@ -21,7 +21,7 @@ pub(super) fn groups<'a>(
     let mut groups: Vec<Group> = Vec::new();
     for pod in pods.iter().filter(|pod| !pod.is_over() && !pod.addresses.is_empty()) {
         let place = node(&pod.node);
-        // A pod whose node is gone answers nobody, unless its Service wants it published whatever it is.
+        // A pod whose node is gone does not answer, unless its Service wants it published whatever it is.
         let known = place.is_some() || service.publish_unready;
         let ports = ports(service, pod);
         let at = groups.iter().position(|group| same_ports(&group.ports, &ports)).unwrap_or_else(|| {

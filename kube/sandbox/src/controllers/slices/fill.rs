@@ -2,7 +2,7 @@
 
 use super::Change;
 use super::endpoint::{Group, identity};
-use crate::controllers::facts::{Slice, Words};
+use crate::controllers::facts::{Slice, StringMap};
 use serde_json::Value;
 use std::cmp::Reverse;
 
@@ -17,7 +17,7 @@ pub(super) struct Filled {
 }
 
 /// Distributes the endpoints of a group over the slices that have its ports, and new ones.
-pub(super) fn fill<'a>(slices: Vec<&'a Slice>, group: Group, labels: &Words, change: &mut Change<'a>) {
+pub(super) fn fill<'a>(slices: Vec<&'a Slice>, group: Group, labels: &StringMap, change: &mut Change<'a>) {
     let Group { ports, endpoints: mut wanted } = group;
     let mut unchanged: Vec<&Slice> = Vec::new();
     let mut changed: Vec<(&Slice, Vec<Value>)> = Vec::new();

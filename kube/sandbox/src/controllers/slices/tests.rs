@@ -74,7 +74,7 @@ fn pods_with_other_numbers_for_a_port_are_in_other_slices() {
 }
 
 #[test]
-fn a_pod_that_ends_or_has_no_node_is_nobodys_endpoint() {
+fn a_pod_that_ends_or_has_no_node_is_no_endpoint() {
     let mut world = world(3);
     world.end("pod-0", "Succeeded");
     world.patch(Kind::Pod, "pod-1", &json!({"spec": {"nodeName": "elsewhere"}}));
@@ -131,7 +131,7 @@ proptest! {
             (pod["metadata"]["name"].as_str().unwrap().to_owned(), vec![ready])
         }).collect();
         prop_assert_eq!(ready(&world), want);
-        prop_assert!(!world.all(Kind::Slice).is_empty(), "even nobody is said");
+        prop_assert!(!world.all(Kind::Slice).is_empty(), "a Service without endpoints has a slice too");
         let key = crate::controllers::queue::Key::new(crate::controllers::queue::Controller::Slices, "shop", "web");
         prop_assert_eq!(world.look_at(&key), 0);
     }

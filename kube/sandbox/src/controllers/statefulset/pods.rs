@@ -61,7 +61,7 @@ impl<'a> Ordered<'a> {
         (actions, true)
     }
 
-    /// Takes surplus pods away, downwards. False where the order makes all else wait.
+    /// Deletes surplus pods, downwards. False where the order makes all else wait.
     fn shrink(&self, set: &StatefulSet, now: Timestamp) -> (Vec<Action>, bool) {
         let wanted = Self::wanted(set);
         let surplus =
@@ -88,7 +88,7 @@ impl<'a> Ordered<'a> {
         (actions, true)
     }
 
-    /// Takes away the last pod of an old template, when all after it are new and available.
+    /// Deletes the last pod of an old template, when all after it are new and available.
     fn replace(&self, set: &StatefulSet, revisions: &Revisions<'_>, now: Timestamp) -> Option<Action> {
         let Update::Rolling { partition } = set.update else { return None };
         let reached = set.start + partition;

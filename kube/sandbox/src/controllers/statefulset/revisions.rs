@@ -24,7 +24,7 @@ impl<'a> Revisions<'a> {
         let same = known.iter().copied().filter(|one| one.template == set.template);
         let Some(update) = same.max_by_key(|one| one.number) else { return Err(make(set, last + 1)) };
         if update.number < last {
-            // Somebody went back to it.
+            // A rollback to it.
             let body = json!({"revision": last + 1});
             let target = (&update.meta).into();
             return Err(Action::Patch { kind: Kind::Revision, target, status: false, body });
@@ -34,7 +34,7 @@ impl<'a> Revisions<'a> {
         Ok(Self { current, update })
     }
 
-    /// Deletes the oldest revisions beyond the limit that nobody needs.
+    /// Deletes the oldest revisions beyond the limit that are not in use.
     pub(super) fn forget(&self, set: &StatefulSet, known: &[&Revision], pods: &[&Pod]) -> Vec<Action> {
         let needed = |one: &Revision| {
             let name = &one.meta.name;

@@ -40,7 +40,7 @@ fn slice(endpoints: Vec<EndpointFact>) -> SliceFact {
 }
 
 fn table(service: ServiceFact, endpoints: Vec<EndpointFact>) -> Table {
-    let mut table = Table::new(Here { node: NODE.to_owned(), zone: ZONE.to_owned() });
+    let mut table = Table::new(NodeTopology { node: NODE.to_owned(), zone: ZONE.to_owned() });
     assert!(table.put_service(&web(), Some(service)));
     table.put_slice("shop", "web-1", Some(slice(endpoints)));
     table
@@ -93,7 +93,7 @@ fn who_is_used_depends_on_conditions_policy_and_hints() {
             vec![hinted(ZONE, "127.1.1.1"), endpoint("127.2.1.1")],
             vec!["127.1.1.1", "127.2.1.1"],
         ),
-        ("nobody in our zone", service(), vec![hinted("z2", "127.2.1.1")], vec!["127.2.1.1"]),
+        ("no endpoint in our zone", service(), vec![hinted("z2", "127.2.1.1")], vec!["127.2.1.1"]),
     ] {
         let found = behind(&table(service, endpoints), "127.1.128.5:80", Protocol::Tcp);
         let want: Vec<_> = match want.as_slice() {

@@ -33,7 +33,7 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     for object in &written {
         assert_eq!(watch.try_next().unwrap().map(|event| event.object), Some(object.clone()));
     }
-    assert_eq!(watch.try_next().unwrap(), None, "what was refused is shown to nobody");
+    assert_eq!(watch.try_next().unwrap(), None, "what was refused is not shown");
     let again = store.write(key("other"), create(&large)).await;
     assert!(matches!(again, Err(WriteError::Full(_))), "{again:?}");
 

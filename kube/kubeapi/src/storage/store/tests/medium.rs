@@ -1,6 +1,6 @@
 //! A disk in memory: what was synced stays; what was not may be lost, kept or torn when the power goes.
 
-use crate::storage::store::disk::Place;
+use crate::storage::store::disk::DatabaseFile;
 use redb::{Builder, Database, DatabaseError, ReadOnlyDatabase, StorageBackend};
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -165,7 +165,7 @@ impl StorageBackend for Opened {
     }
 }
 
-impl Place for Medium {
+impl DatabaseFile for Medium {
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
         let boot = self.plates().boot;
         builder.create_with_backend(Opened { medium: self.clone(), boot })

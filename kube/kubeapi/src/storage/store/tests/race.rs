@@ -5,7 +5,7 @@ use crate::storage::store::{Store, WriteError};
 
 /// The loser of a race is told that the object is there: then it must be there for them, not a commit later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whoever_hears_that_it_exists_finds_it() {
+async fn a_client_that_is_told_that_it_exists_finds_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().join("store.redb")).unwrap();
     let mut lost = 0;

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Whom a bearer token stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Bearer {
+pub enum TokenIdentity {
     /// The admin.
     Admin(User),
     /// A service account: the server still has to find it, and what the token is bound to, by these uids.
@@ -15,12 +15,12 @@ pub enum Bearer {
 }
 
 /// Knows all tokens that this server believes.
-pub struct Bearers {
+pub struct TokenAuthenticator {
     admin: String,
     key: TokenKey,
 }
 
-impl Bearers {
+impl TokenAuthenticator {
     /// The tokens of a data directory.
     ///
     /// # Errors
@@ -39,17 +39,22 @@ impl Bearers {
     ///
     /// # Errors
     /// Says what is wrong with it.
-    pub fn authenticate(&self, token: &str, audiences: &[String], now: i64) -> Result<Bearer, TokenError> {
+    pub fn authenticate(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: i64,
+    ) -> Result<TokenIdentity, TokenError> {
         // How long this takes doesn't tell how much of a guess was right.
         if verify_slices_are_equal(token.as_bytes(), self.admin.as_bytes()).is_ok() {
-            return Ok(Bearer::Admin(User::authenticated(ADMIN, [MASTERS.to_owned()])));
+            return Ok(TokenIdentity::Admin(User::authenticated(ADMIN, [MASTERS.to_owned()])));
         }
-        self.key.verify(token, audiences, now).map(Bearer::Account)
+        self.key.verify(token, audiences, now).map(TokenIdentity::Account)
     }
 }
 
-impl fmt::Debug for Bearers {
+impl fmt::Debug for TokenAuthenticator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bearers").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("TokenAuthenticator").field("key", &self.key).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
 //! Golden answers: recorded from a real kube-apiserver, compared on every server.
 //!
-//! A tape holds the answers of one case. What differs from run to run is masked: times, UIDs, resource versions
-//! (numbered by first appearance, so that "did not change" is on the tape too) and the run's own names.
+//! A recording holds the answers of one case. What differs from run to run is masked: times, UIDs, resource versions
+//! (numbered by first appearance, so that "did not change" is on the recording too) and the run's own names.
 //! With `ATOLL_CONTRACT_RECORD=1` a real server's answers are written instead of compared.
 
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use crate::answer::Answer;
 use crate::target::{Call, Target};
 
 /// The answers of one case so far.
-pub(crate) struct Tape {
+pub(crate) struct Recording {
     target: Target,
     steps: Vec<Value>,
     mask: Mask,
 }
 
-impl Tape {
+impl Recording {
     pub(crate) fn new(target: &Target) -> Self {
         let mask = Mask { run: target.run.clone(), seen: BTreeMap::new() };
         Self { target: target.clone(), steps: Vec::new(), mask }

@@ -1,36 +1,35 @@
-//! Who asks, and whether they may.
+//! Each request passes here before its verb: authentication, impersonation, authorisation.
 
-use super::Core;
-use super::service::Who;
-use crate::access::authn::{Bearer, Claims, User};
+use crate::access::authn::{Claims, TokenIdentity, User};
 use crate::access::rbac::{self, Attributes, Authorizer, Decision, Target};
+use crate::api::{ApiState, Caller};
 use crate::http::encode;
-use crate::http::refusal::{Refusal, Subject};
-use crate::http::request::Call;
-use crate::resources::cached::Cached;
+use crate::http::request::RequestInfo;
+use crate::http::status_error::{StatusError, Subject};
+use crate::storage::cache::Cache;
 use crate::storage::store::{Key, Store};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Roles and bindings as the store has them; read again after each change of theirs.
+/// Roles and bindings as the store has them; read again after each change.
 #[derive(Default)]
-pub(crate) struct Access {
-    known: Cached<Authorizer>,
+pub(crate) struct RbacCache {
+    known: Cache<Authorizer>,
 }
 
 const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
 
-impl Access {
+impl RbacCache {
     /// Something of `rbac.authorization.k8s.io` was written.
     pub(crate) fn changed(&self) {
-        self.known.changed();
+        self.known.invalidate();
     }
 
     /// The roles and bindings of this moment.
     pub(crate) fn now(&self, store: &Store) -> Arc<Authorizer> {
-        self.known.now(|| {
+        self.known.get(|| {
             let mut authorizer = Authorizer::default();
             for resource in RESOURCES {
                 let page = store.list(&Key::resource_prefix(rbac::GROUP, resource), None, None, None);
@@ -43,15 +42,15 @@ impl Access {
     }
 }
 
-impl Core {
+impl ApiState {
     /// Who sent this request. A wrong token is an error, none is the anonymous user.
-    pub(super) fn identify(&self, headers: &HeaderMap, who: &Who) -> Result<User, Refusal> {
+    pub(crate) fn identify(&self, headers: &HeaderMap, who: &Caller) -> Result<User, StatusError> {
         let user = match who {
-            Who::Trusted(user) => user.clone(),
-            Who::Remote(certified) => match bearer(headers) {
+            Caller::Trusted(user) => user.clone(),
+            Caller::Remote(certified) => match bearer(headers) {
                 // A certificate was checked by the handshake; a token beside it is not needed.
                 _ if certified.is_some() => certified.clone().unwrap_or_else(User::anonymous),
-                Some(token) => self.user_of(token, &[]).ok_or_else(Refusal::unauthorized)?.0,
+                Some(token) => self.user_of(token, &[]).ok_or_else(StatusError::unauthorized)?.0,
                 None => User::anonymous(),
             },
         };
@@ -60,10 +59,10 @@ impl Core {
 
     /// The user that a token stands for, and the audiences that it is good for.
     pub(crate) fn user_of(&self, token: &str, audiences: &[String]) -> Option<(User, Vec<String>)> {
-        let bearers = self.bearers.as_ref()?;
-        match bearers.authenticate(token, audiences, self.here.now().as_second()).ok()? {
-            Bearer::Admin(user) => Some((user, Vec::new())),
-            Bearer::Account(claims) => {
+        let tokens = self.tokens.as_ref()?;
+        match tokens.authenticate(token, audiences, self.environment.now().as_second()).ok()? {
+            TokenIdentity::Admin(user) => Some((user, Vec::new())),
+            TokenIdentity::Account(claims) => {
                 self.is_there(&claims).then(|| (claims.user(), claims.audiences.clone()))
             }
         }
@@ -74,7 +73,7 @@ impl Core {
         let (namespace, name, uid) = &claims.account;
         let lives = |resource: &str, name: &str, uid: &str| {
             let found = self.store.get(&Key::new("", resource, namespace, name));
-            found.is_some_and(|object| encode::Glance::of(&object.body).metadata.uid == uid)
+            found.is_some_and(|object| encode::PartialObject::of(&object.body).metadata.uid == uid)
         };
         let bound = claims.bound.as_ref().is_none_or(|bound| match bound.kind.as_str() {
             "Pod" => lives("pods", &bound.name, &bound.uid),
@@ -84,8 +83,8 @@ impl Core {
         lives("serviceaccounts", name, uid) && bound
     }
 
-    /// Whoever may speak as somebody else does so here.
-    fn impersonated(&self, headers: &HeaderMap, user: User) -> Result<User, Refusal> {
+    /// The user after impersonation, if the request asks for it and the user may.
+    fn impersonated(&self, headers: &HeaderMap, user: User) -> Result<User, StatusError> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let groups: Vec<String> = headers
             .get_all("impersonate-group")
@@ -97,7 +96,7 @@ impl Core {
             if groups.is_empty() && text("impersonate-uid").is_none() {
                 return Ok(user);
             }
-            return Err(Refusal::internal("requested impersonation without impersonating a user"));
+            return Err(StatusError::internal("requested impersonation without impersonating a user"));
         };
         let account = name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
         let (resource, namespace, target) = match account {
@@ -121,36 +120,36 @@ impl Core {
         Ok(other)
     }
 
-    /// May they? Otherwise the refusal says why not.
-    pub(crate) fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), Refusal> {
-        match self.access.now(&self.store).authorize(attributes) {
+    /// May they? Otherwise the error says why not.
+    pub(crate) fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), StatusError> {
+        match self.rbac.now(&self.store).authorize(attributes) {
             Decision::Allow { .. } => Ok(()),
             Decision::NoOpinion { reason } => {
-                let why = rbac::refusal(attributes, &reason);
+                let why = rbac::denial(attributes, &reason);
                 let (subject, name) = match attributes.target {
                     Target::Resource { group, resource, name, .. } => {
                         (Subject { group, name: resource }, name)
                     }
                     Target::Path(_) => (Subject { group: "", name: "" }, ""),
                 };
-                Err(Refusal::forbidden(subject, name, &why))
+                Err(StatusError::forbidden(subject, name, &why))
             }
         }
     }
 
     /// May this call be made?
-    pub(super) fn authorize_call(&self, user: &User, call: &Call) -> Result<(), Refusal> {
-        let target = match &call.target {
-            None => Target::Path(&call.path),
+    pub(crate) fn authorize_request(&self, user: &User, info: &RequestInfo) -> Result<(), StatusError> {
+        let target = match &info.target {
+            None => Target::Path(&info.path),
             Some(target) => Target::Resource {
                 group: &target.group,
                 resource: &target.resource,
                 subresource: &target.subresource,
                 namespace: &target.namespace,
-                name: &call.named,
+                name: &info.named,
             },
         };
-        self.authorize(&Attributes { user, verb: call.verb, target })
+        self.authorize(&Attributes { user, verb: info.verb, target })
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A request that is not carried out.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refusal(Box<Inner>);
+pub(crate) struct StatusError(Box<Inner>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Inner {
@@ -21,7 +21,7 @@ struct Inner {
     resume: Option<String>,
 }
 
-/// What a refusal speaks of: a resource by its plural, or a kind.
+/// What an error speaks of: a resource by its plural, or a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     /// The API group, empty for the core.
@@ -40,15 +40,15 @@ impl fmt::Display for Subject<'_> {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for StatusError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.0.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for StatusError {}
 
-impl Refusal {
+impl StatusError {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             code,
@@ -80,7 +80,7 @@ impl Refusal {
             .about(subject, name)
     }
 
-    /// No such thing, in words of whoever looked for it.
+    /// Not found, in the caller's words.
     pub(crate) fn nothing_there(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
@@ -99,9 +99,9 @@ impl Refusal {
 
     /// The name is taken by an object that is going.
     pub(crate) fn exists_deleting(subject: Subject<'_>, name: &str) -> Self {
-        let mut refusal = Self::exists(subject, name);
-        refusal.0.message = format!("object is being deleted: {}", refusal.0.message);
-        refusal
+        let mut error = Self::exists(subject, name);
+        error.0.message = format!("object is being deleted: {}", error.0.message);
+        error
     }
 
     /// No free name was found.
@@ -109,9 +109,9 @@ impl Refusal {
         let message = format!(
             "{subject} {name:?} already exists, the server was not able to generate a unique name for the object"
         );
-        let mut refusal = Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(subject, name);
-        refusal.0.details.insert("retryAfterSeconds".to_owned(), 1.into());
-        refusal
+        let mut error = Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(subject, name);
+        error.0.details.insert("retryAfterSeconds".to_owned(), 1.into());
+        error
     }
 
     /// Something else was written in between, or a precondition does not hold.
@@ -129,9 +129,9 @@ impl Refusal {
 
     /// Server-side apply met fields of others.
     pub(crate) fn apply_conflict(message: String, causes: Vec<Value>) -> Self {
-        let mut refusal = Self::new(StatusCode::CONFLICT, "Conflict", message);
-        refusal.0.details.insert("causes".to_owned(), causes.into());
-        refusal
+        let mut error = Self::new(StatusCode::CONFLICT, "Conflict", message);
+        error.0.details.insert("causes".to_owned(), causes.into());
+        error
     }
 
     /// The object breaks rules.
@@ -149,13 +149,12 @@ impl Refusal {
             many => format!(": [{}]", many.join(", ")),
         };
         let message = format!("{subject} {name:?} is invalid{list}");
-        let mut refusal =
-            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(subject, name);
+        let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).about(subject, name);
         let causes: Vec<Value> = errors.iter().map(cause).collect();
         if !causes.is_empty() {
-            refusal.0.details.insert("causes".to_owned(), causes.into());
+            error.0.details.insert("causes".to_owned(), causes.into());
         }
-        refusal
+        error
     }
 
     /// A patch that can't be applied to this object.
@@ -169,12 +168,12 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Nobody knows who asks.
+    /// The user is not known.
     pub(crate) fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }
 
-    /// Whoever asks may not.
+    /// The user may not do this.
     pub(crate) fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
         let message = match (subject.name, name) {
             ("", _) => format!("forbidden: {why}"),
@@ -206,11 +205,11 @@ impl Refusal {
             _ => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
         };
         let message = format!("{subject} {name:?} is forbidden: {why}");
-        let mut refusal = Self::new(code, reason, message).about(subject, name);
+        let mut error = Self::new(code, reason, message).about(subject, name);
         if !causes.is_empty() {
-            refusal.0.details.insert("causes".to_owned(), causes.into());
+            error.0.details.insert("causes".to_owned(), causes.into());
         }
-        refusal
+        error
     }
 
     /// The resource has no such verb.
@@ -264,9 +263,9 @@ impl Refusal {
             You can start a new list without the continue parameter, or use the continue token in this response \
             to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - \
             objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
-        let mut refusal = Self::expired(WHY);
-        refusal.0.resume = Some(token);
-        refusal
+        let mut error = Self::expired(WHY);
+        error.0.resume = Some(token);
+        error
     }
 
     /// The body is too long.
@@ -278,10 +277,10 @@ impl Refusal {
     /// The revision asked for has not been reached.
     pub(crate) fn too_new(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-        let mut refusal = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
-        refusal.0.details.insert("retryAfterSeconds".to_owned(), 1.into());
+        let mut error = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        error.0.details.insert("retryAfterSeconds".to_owned(), 1.into());
         let cause = json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
-        refusal.because(cause)
+        error.because(cause)
     }
 
     /// The client was too slow in sending its request.
@@ -297,8 +296,8 @@ impl Refusal {
     /// Something that should not happen.
     pub(crate) fn internal(why: &str) -> Self {
         let message = format!("Internal error occurred: {why}");
-        let refusal = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
-        refusal.because(json!({"message": why}))
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+        error.because(json!({"message": why}))
     }
 
     /// An error without a reason, code 500: how an API server passes on what its storage says.

@@ -1,7 +1,7 @@
 //! CRDs: are their names free, what do they serve, and what is left of them when they go.
 
 use super::discard::{Fate, drop_finalizer};
-use crate::api::Core;
+use crate::api::ApiState;
 use crate::http::encode;
 use crate::resources::registry;
 use crate::resources::strategy::{has_condition, strings};
@@ -44,16 +44,16 @@ impl Names {
 }
 
 /// Keeps CRDs and what is served in step, for ever.
-pub(super) async fn run(core: Arc<Core>) {
+pub(super) async fn run(state: Arc<ApiState>) {
     let prefix = Key::resource_prefix(GROUP, PLURAL);
     let mut known = Known::default();
     loop {
-        let Ok(page) = core.store.list(&prefix, None, None, None) else { return };
-        let Ok(mut watch) = core.store.watch(&prefix, Some(page.revision)) else { continue };
+        let Ok(page) = state.store.list(&prefix, None, None, None) else { return };
+        let Ok(mut watch) = state.store.watch(&prefix, Some(page.revision)) else { continue };
         let names = |object: &Object| (object.key.name().to_owned(), Names::of(&encode::read(&object.body)));
         known.names = page.objects.iter().map(names).collect();
         for object in &page.objects {
-            step(&core, object.key.name(), &mut known).await;
+            step(&state, object.key.name(), &mut known).await;
         }
         // Falling behind means to start over.
         while let Ok(event) = watch.next().await {
@@ -61,34 +61,34 @@ pub(super) async fn run(core: Arc<Core>) {
             if event.kind == EventKind::Deleted {
                 known.names.remove(&name);
                 known.cleaning.remove(&name);
-                core.served.change(|registry| registry.forget(&name));
+                state.served.change(|registry| registry.forget(&name));
                 // Its names are free: others may have waited for them.
-                let Ok(page) = core.store.list(&prefix, None, None, None) else { return };
+                let Ok(page) = state.store.list(&prefix, None, None, None) else { return };
                 for other in &page.objects {
-                    step(&core, other.key.name(), &mut known).await;
+                    step(&state, other.key.name(), &mut known).await;
                 }
             } else {
-                step(&core, &name, &mut known).await;
+                step(&state, &name, &mut known).await;
             }
         }
     }
 }
 
 /// Brings one CRD up to date.
-async fn step(core: &Arc<Core>, name: &str, known: &mut Known) {
+async fn step(state: &Arc<ApiState>, name: &str, known: &mut Known) {
     let key = Key::new(GROUP, PLURAL, "", name);
-    let Some(object) = core.store.get(&key) else { return };
+    let Some(object) = state.store.get(&key) else { return };
     let mut definition = encode::read(&object.body);
     let verdict = judge(&definition, &known.taken(name, &definition));
     definition["status"]["acceptedNames"] = verdict.names.clone();
     known.names.insert(name.to_owned(), Names::of(&definition));
     if verdict.accepted {
-        core.served.define(name, &definition, core.store.revision());
+        state.served.define(name, &definition, state.store.revision());
     }
-    let registry = core.served.now();
+    let registry = state.served.now();
     let Some(own) = registry.find(GROUP, "v1", PLURAL) else { return };
-    let stamp = core.here.stamp();
-    let amended = core.amend(own, &key, |definition| note(definition, &verdict, &stamp)).await;
+    let stamp = state.environment.stamp();
+    let amended = state.amend(own, &key, |definition| note(definition, &verdict, &stamp)).await;
     if let Err(error) = amended {
         tracing::warn!(definition = name, %error, "cannot write the CRD's status");
     }
@@ -97,7 +97,7 @@ async fn step(core: &Arc<Core>, name: &str, known: &mut Known) {
         && strings(&definition["metadata"]["finalizers"]).any(|one| one == CLEANUP)
         && known.cleaning.insert(name.to_owned())
     {
-        tokio::spawn(clean(Arc::clone(core), definition, key));
+        tokio::spawn(clean(Arc::clone(state), definition, key));
     }
 }
 
@@ -220,32 +220,33 @@ pub(crate) fn is_accepted(definition: &Value) -> bool {
 }
 
 /// Deletes every object of a CRD that goes, then lets it go.
-async fn clean(core: Arc<Core>, definition: Value, key: Key) {
-    let served = core.served.now().defined(key.name()).first().cloned();
-    let resource = served
-        .or_else(|| registry::resources(&definition, core.store.revision()).into_iter().next().map(Arc::new));
+async fn clean(state: Arc<ApiState>, definition: Value, key: Key) {
+    let served = state.served.now().defined(key.name()).first().cloned();
+    let resource = served.or_else(|| {
+        registry::resources(&definition, state.store.revision()).into_iter().next().map(Arc::new)
+    });
     if let Some(resource) = resource {
         let prefix = Key::resource_prefix(&resource.stored.group, &resource.stored.plural);
         loop {
-            let Ok(page) = core.store.list(&prefix, None, None, None) else { return };
+            let Ok(page) = state.store.list(&prefix, None, None, None) else { return };
             let mut left = false;
             for object in &page.objects {
-                left |= !matches!(core.discard(&resource, &object.key, None).await, Ok(Fate::Gone));
+                left |= !matches!(state.discard(&resource, &object.key, None).await, Ok(Fate::Gone));
             }
             if !left {
                 break;
             }
-            // Somebody has a finalizer on one: nothing to do until something happens.
-            let Ok(mut watch) = core.store.watch(&prefix, None) else { continue };
-            if core.store.list(&prefix, None, None, None).is_ok_and(|page| page.objects.is_empty()) {
+            // One has a finalizer: nothing to do until it changes.
+            let Ok(mut watch) = state.store.watch(&prefix, None) else { continue };
+            if state.store.list(&prefix, None, None, None).is_ok_and(|page| page.objects.is_empty()) {
                 break;
             }
             let _ = watch.next().await;
         }
     }
-    let registry = core.served.now();
+    let registry = state.served.now();
     let Some(own) = registry.find(GROUP, "v1", PLURAL) else { return };
-    if let Err(error) = core.amend(own, &key, |definition| drop_finalizer(definition, CLEANUP)).await {
-        tracing::warn!(%key, %error, "cannot let the CRD go");
+    if let Err(error) = state.amend(own, &key, |definition| drop_finalizer(definition, CLEANUP)).await {
+        tracing::warn!(%key, %error, "cannot remove the CRD's finalizer");
     }
 }
