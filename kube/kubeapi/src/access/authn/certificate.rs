@@ -1,4 +1,8 @@
-//! The subject of a certificate, read off its DER: enough of X.509 to know whose it is, and no more.
+//! The subject of a client certificate. webpki, which verified the certificate in the handshake, takes it apart; only the
+//! subject's name, which webpki hands out as DER, is read here.
+
+use rustls_pki_types::CertificateDer;
+use webpki::EndEntityCert;
 
 /// Attribute 2.5.4.3.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
@@ -8,8 +12,6 @@ const ORGANISATION: &[u8] = &[0x55, 0x04, 0x0a];
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OBJECT_ID: u8 = 0x06;
-/// The optional version at the start of a certificate's body.
-const VERSION: u8 = 0xa0;
 
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(super) struct Subject {
@@ -18,16 +20,9 @@ pub(super) struct Subject {
 }
 
 pub(super) fn subject(der: &[u8]) -> Option<Subject> {
-    let mut certificate = Reader(Reader(der).expect(SEQUENCE)?);
-    let mut body = Reader(certificate.expect(SEQUENCE)?);
-    if body.0.first() == Some(&VERSION) {
-        body.next()?;
-    }
-    // Serial number, signature algorithm, issuer, validity.
-    for _ in 0..4 {
-        body.next()?;
-    }
-    let mut names = Reader(body.expect(SEQUENCE)?);
+    let der = CertificateDer::from(der);
+    let certificate = EndEntityCert::try_from(&der).ok()?;
+    let mut names = Reader(certificate.subject());
     let mut subject = Subject::default();
     while !names.0.is_empty() {
         let mut set = Reader(names.expect(SET)?);

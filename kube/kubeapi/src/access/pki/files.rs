@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use webpki::EndEntityCert;
 
 /// Names of the kept files, in the order that they are written in: when the last is there, all are.
 pub(crate) const NAMES: [&str; 4] = ["ca.key", "tokens.key", "admin.token", "ca.crt"];
@@ -68,7 +69,10 @@ impl Files {
             .map_err(|_| unusable(ca, "it has no certificate"))?;
         let key = rcgen::KeyPair::from_pem(&kept.ca_key).map_err(|_| unusable(ca_key, "it has no key"))?;
         let public = rcgen::PublicKeyData::subject_public_key_info(&key);
-        if !certificate.windows(public.len()).any(|part| part == public) {
+        let certified = EndEntityCert::try_from(&certificate)
+            .map_err(|_| unusable(ca, "it can't be read"))?
+            .subject_public_key_info();
+        if certified.as_ref() != public {
             return Err(unusable(ca_key, "it isn't the key of ca.crt"));
         }
         rcgen::KeyPair::from_pem(&kept.token_key).map_err(|_| unusable(token_key, "it has no key"))?;
