@@ -9,7 +9,7 @@
 //! now; a picture never changes, so that threads share it without a lock. [`Level`] says how far down the ladder it had to go.
 //!
 //! ```
-//! use balance::{Backend, Pool, Settings, flow};
+//! use atoll_balance::{Backend, Pool, Settings, flow};
 //! use std::time::Duration;
 //!
 //! let mut pool = Pool::default();

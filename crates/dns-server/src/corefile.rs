@@ -1,7 +1,7 @@
 //! Our part of a Corefile: put in, found again, taken out; every other byte stays. Pure text.
 //!
 //! ```
-//! use dns_server::corefile::{self, Corefile};
+//! use atoll_dns_server::corefile::{self, Corefile};
 //!
 //! let before = ".:53 {\n    kubernetes cluster.local\n}\n";
 //! let zone = atoll_dns::Name::parse("clusterset.local").unwrap();

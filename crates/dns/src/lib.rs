@@ -10,19 +10,19 @@
 //! [`Snapshot::answer`] is the same without bytes, and says why. The names are those of KEP-1645's DNS specification, schema 1.0.0.
 //!
 //! ```
-//! use dns::{Catalog, Event, Import, Settings, Transport, respond};
+//! use atoll_dns::{Catalog, Event, Import, Settings, Transport, respond};
 //!
 //! let mut catalog = Catalog::new(Settings::default(), 1);
 //! let web = Import { ips: vec!["10.111.0.7".parse().unwrap()], ..Import::default() };
 //! catalog.apply(Event::Import { namespace: "shop".into(), name: "web".into(), import: web });
-//! catalog.apply(Event::Listed(dns::Kind::Imports));
-//! catalog.apply(Event::Listed(dns::Kind::Slices));
+//! catalog.apply(Event::Listed(atoll_dns::Kind::Imports));
+//! catalog.apply(Event::Listed(atoll_dns::Kind::Slices));
 //! let snapshot = catalog.publish().unwrap();
 //!
 //! let query = b"\x12\x34\x01\x00\0\x01\0\0\0\0\0\0\x03Web\x04shop\x03svc\x0aclusterset\x05local\0\0\x01\0\x01";
 //! let mut reply = Vec::new();
 //! let summary = respond(&snapshot, query, Transport::Udp, 0, &mut reply).unwrap();
-//! assert_eq!(summary.rcode, dns::rcode::NO_ERROR);
+//! assert_eq!(summary.rcode, atoll_dns::rcode::NO_ERROR);
 //! assert!(reply.ends_with(&[10, 111, 0, 7]));
 //! ```
 

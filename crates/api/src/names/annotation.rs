@@ -7,8 +7,8 @@ pub const PROVISION_CLUSTER: &str = "endpointslice.karmada.io/provision-cluster"
 /// On a CRD of a protected group. The API server refuses the CRD without it.
 pub const API_APPROVED: &str = "api-approved.kubernetes.io";
 
-/// On a ServiceImport or a `MultiClusterService`: since when which cluster's endpoints are stale. Operators read it,
-/// and `atoll explain`.
+/// On a ServiceImport in a member: since when which cluster's endpoints are stale. The member's half of the hub writes it;
+/// operators read it. (A `MultiClusterService` has `status.clusters[].staleSince` instead.)
 pub const STALE_SINCE: &str = "atoll.dev/stale-since";
 /// On a ServiceExport or a `MultiClusterService`: how strongly clients are kept to endpoints of their own cluster or
 /// zone. Users set it; the engine reads it, and defines its values.
