@@ -6,6 +6,9 @@
 //!               └─ else ─▶ hub's API ─▶ Cluster member1 + its Secret ─▶ the member's API, with the hub's rights
 //! ```
 
+mod hub;
+pub(crate) mod sandbox;
+
 use std::path::{Path, PathBuf};
 
 use atoll_hub::connect::{self, ConnectError};
@@ -13,21 +16,22 @@ use atoll_hub::reach;
 use clap::Args;
 use kube::config::Kubeconfig;
 
-use crate::cli::HubApi;
 use crate::commands::up::HUB;
 use crate::failure::Failure;
+
+pub(crate) use hub::HubApi;
 
 /// Which API is asked, and which namespace of it; as in kubectl.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct Access {
-    /// The kubeconfig [default: $KUBECONFIG, else ~/.kube/config]; with -C that of the hub.
+    /// Kubeconfig; with -C, that of the hub [default: $KUBECONFIG, or ~/.kube/config].
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The context in it [default: its current one].
-    #[arg(long)]
+    /// Context in the kubeconfig [default: the current context].
+    #[arg(long, value_name = "CONTEXT")]
     pub(crate) context: Option<String>,
-    /// The namespace [default: the context's].
-    #[arg(short, long)]
+    /// Namespace [default: the context's].
+    #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
 }
 
@@ -36,7 +40,7 @@ pub(crate) struct Access {
 pub(crate) struct ClusterApi {
     #[command(flatten)]
     pub(crate) access: Access,
-    /// A member, reached with the hub's credentials; or a cluster of `atoll up`: hub, member1, …
+    /// Member, reached with the hub's credentials; or a cluster of `atoll up`, such as hub or member1.
     #[arg(short = 'C', long, value_name = "NAME")]
     pub(crate) cluster: Option<String>,
 }
@@ -100,29 +104,10 @@ impl Access {
             return None;
         }
         if let Some(file) = &self.kubeconfig {
-            return file.parent().is_some_and(is_sandbox).then(|| file.clone());
+            return file.parent().is_some_and(sandbox::is_sandbox).then(|| file.clone());
         }
-        sandbox_of_environment(|key| std::env::var_os(key), is_sandbox, Path::is_file)
+        sandbox::of_environment(|key| std::env::var_os(key), sandbox::is_sandbox, Path::is_file)
     }
-}
-
-/// The kubeconfig of the sandbox that is meant when nothing else is said. A hub that was named, or that runs on this machine, comes
-/// before a sandbox that nobody spoke of; as for `atoll clusters`.
-fn sandbox_of_environment(
-    env: impl Fn(&str) -> Option<std::ffi::OsString>,
-    is_sandbox: impl Fn(&Path) -> bool,
-    is_file: impl Fn(&Path) -> bool,
-) -> Option<PathBuf> {
-    let some = |key: &str| env(key).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(dir) = some("ATOLL_UP_DIR") {
-        return Some(dir.join("kubeconfig"));
-    }
-    if let Some(file) = some("KUBECONFIG") {
-        return file.parent().is_some_and(&is_sandbox).then(|| file.clone());
-    }
-    let own = some("HOME")?.join(".atoll");
-    let hub_runs_here = some("ATOLL_DATA_DIR").is_some() || is_file(&own.join("kubeconfig"));
-    Some(own.join("up").join("kubeconfig")).filter(|file| !hub_runs_here && is_file(file))
 }
 
 /// The way to a member, with the credentials that its hub holds.
@@ -154,80 +139,4 @@ async fn of_sandbox(name: &str, file: &Path) -> Result<Reached, Failure> {
         return member(name, context(HUB).await?).await;
     }
     Err(Failure::no_such_cluster(name, file, &names))
-}
-
-/// Where `atoll up` writes its kubeconfig.
-pub(crate) fn sandbox_kubeconfig(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
-    sandbox_dir(env, is_sandbox).map(|dir| dir.join("kubeconfig"))
-}
-
-/// The directory of the sandbox that is meant: `$ATOLL_UP_DIR`, or the one whose kubeconfig is in `$KUBECONFIG`, or `~/.atoll/up`.
-pub(crate) fn sandbox_dir(
-    env: impl Fn(&str) -> Option<std::ffi::OsString>,
-    is_sandbox: impl Fn(&Path) -> bool,
-) -> Option<PathBuf> {
-    let some = |key| env(key).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let exported = || {
-        let dir = some("KUBECONFIG")?.parent()?.to_owned();
-        is_sandbox(&dir).then_some(dir)
-    };
-    let at_home = || some("HOME").map(|home| home.join(".atoll").join("up"));
-    some("ATOLL_UP_DIR").or_else(exported).or_else(at_home)
-}
-
-/// Did `atoll up` make this directory?
-pub(crate) fn is_sandbox(dir: &Path) -> bool {
-    dir.join("state.json").is_file()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_exported_kubeconfig_says_which_sandbox_is_meant() {
-        let env = |key: &str| match key {
-            "KUBECONFIG" => Some("/second/kubeconfig".into()),
-            "HOME" => Some("/h".into()),
-            _ => None,
-        };
-        assert_eq!(sandbox_dir(env, |dir| dir == Path::new("/second")), Some(PathBuf::from("/second")));
-        assert_eq!(sandbox_dir(env, |_| false), Some(PathBuf::from("/h/.atoll/up")));
-    }
-
-    #[test]
-    fn a_named_cluster_is_one_of_the_sandbox_unless_a_hub_is_meant() {
-        let meant = |pairs: &'static [(&str, &str)], files: &'static [&str]| {
-            let env = move |key: &str| {
-                pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).into())
-            };
-            let there = move |file: &Path| files.iter().any(|one| Path::new(one) == file);
-            sandbox_of_environment(env, |dir| dir == Path::new("/up"), there)
-        };
-        let path = |text: &str| Some(PathBuf::from(text));
-        let (at_home, both) =
-            (&["/h/.atoll/up/kubeconfig"][..], &["/h/.atoll/up/kubeconfig", "/h/.atoll/kubeconfig"][..]);
-        assert_eq!(meant(&[("ATOLL_UP_DIR", "/x"), ("KUBECONFIG", "/y")], &[]), path("/x/kubeconfig"));
-        assert_eq!(meant(&[("KUBECONFIG", "/up/kubeconfig"), ("HOME", "/h")], both), path("/up/kubeconfig"));
-        assert_eq!(meant(&[("KUBECONFIG", "/k/config"), ("HOME", "/h")], at_home), None);
-        assert_eq!(meant(&[("HOME", "/h")], at_home), path("/h/.atoll/up/kubeconfig"));
-        assert_eq!(meant(&[("HOME", "/h")], both), None);
-        assert_eq!(meant(&[("HOME", "/h"), ("ATOLL_DATA_DIR", "/d")], at_home), None);
-        assert_eq!(meant(&[("HOME", "/h")], &[]), None);
-        assert_eq!(meant(&[], &[]), None);
-    }
-
-    #[test]
-    fn the_sandbox_lies_where_it_is_said_or_at_home() {
-        let asked = |pairs: &'static [(&str, &str)]| {
-            let env = move |key: &str| {
-                pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).into())
-            };
-            sandbox_kubeconfig(env)
-        };
-        let path = |text: &str| Some(PathBuf::from(text));
-        assert_eq!(asked(&[("ATOLL_UP_DIR", "/x"), ("HOME", "/h")]), path("/x/kubeconfig"));
-        assert_eq!(asked(&[("ATOLL_UP_DIR", ""), ("HOME", "/h")]), path("/h/.atoll/up/kubeconfig"));
-        assert_eq!(asked(&[]), None);
-    }
 }

@@ -15,7 +15,7 @@ use atoll_kubeapi::backup::RestoreError;
 use atoll_kubeapi::hosted::HostError;
 use atoll_kubeapi::store::OpenError;
 
-/// Asked wrongly; clap uses the same code.
+/// A usage error; clap uses the same code.
 const USAGE: u8 = 2;
 
 /// What happened, why, and what to do.
@@ -33,7 +33,7 @@ struct ExitWith(u8);
 
 impl fmt::Display for ExitWith {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the command ended with exit code {}", self.0)
+        write!(f, "command terminated with exit code {}", self.0)
     }
 }
 
@@ -72,11 +72,12 @@ impl Failure {
     }
 
     pub(crate) fn hub(what: &str, why: &str) -> Self {
-        let hint = "check --kubeconfig and --context, and that the API can be reached from here".to_owned();
+        let hint = "check --kubeconfig and --context, and that the API server is reachable from this host"
+            .to_owned();
         Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false }
     }
 
-    /// Asked wrongly.
+    /// A usage error.
     pub(crate) fn usage(what: &str, hint: &str) -> Self {
         Self { what: what.to_owned(), why: None, hint: Some(hint.to_owned()), usage: true }
     }
@@ -88,13 +89,14 @@ impl Failure {
 
     /// A directory that can't be used as it is.
     pub(crate) fn directory(what: &str, why: &str) -> Self {
-        let hint = Some("name another directory with --dir".to_owned());
+        let hint = Some("use another directory with --dir".to_owned());
         Self { what: what.to_owned(), why: Some(why.to_owned()), hint, usage: false }
     }
 
     /// A directory that another version made.
     pub(crate) fn other_version(what: &str, why: &str) -> Self {
-        let hint = "use that version, or another --dir; `atoll up --fresh` begins anew".to_owned();
+        let hint = "use that version, or another --dir; `atoll up --fresh` deletes the state and starts over"
+            .to_owned();
         Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false }
     }
 
@@ -102,9 +104,10 @@ impl Failure {
     pub(crate) fn request(what: &str, error: &kube::Error) -> Self {
         let hint = match error {
             kube::Error::Api(_) => None,
-            _ => {
-                Some("check --kubeconfig and --context, and that the API can be reached from here".to_owned())
-            }
+            _ => Some(
+                "check --kubeconfig and --context, and that the API server is reachable from this host"
+                    .to_owned(),
+            ),
         };
         Self { what: what.to_owned(), why: Some(connect::why(error)), hint, usage: false }
     }
@@ -116,7 +119,7 @@ impl Failure {
 
     /// A file with objects that can't be used.
     pub(crate) fn manifest(place: &str, why: &str) -> Self {
-        let hint = "objects are written as YAML or JSON, with apiVersion, kind and metadata.name".to_owned();
+        let hint = "objects must be YAML or JSON, with apiVersion, kind and metadata.name".to_owned();
         Self {
             what: format!("cannot read {place}"),
             why: Some(why.trim_end().replace('\n', "\n       ")),
@@ -127,17 +130,18 @@ impl Failure {
 
     /// A word that no resource goes by.
     pub(crate) fn no_such_kind(word: &str) -> Self {
-        let hint = "names are as in kubectl: pods, svc, deployments.apps; `atoll get crds` shows which kinds were added";
-        Self::usage(&format!("this cluster has nothing called `{word}`"), hint)
+        let hint = "use names as in kubectl, such as pods, svc or deployments.apps; list custom kinds with `atoll get crds`";
+        Self::usage(&format!("the cluster has no resource type `{word}`"), hint)
     }
 
     /// An object of a kind that is not served.
     pub(crate) fn unknown_kind(place: &str, version: &str, kind: &str) -> Self {
         Self {
-            what: format!("this cluster knows no {kind} of {version} ({place})"),
+            what: format!("the cluster does not serve the kind {kind} of {version} ({place})"),
             why: None,
             hint: Some(
-                "apply its CustomResourceDefinition first; `atoll crds` prints those of atoll".to_owned(),
+                "apply its CustomResourceDefinition first; those of atoll are printed by `atoll crds`"
+                    .to_owned(),
             ),
             usage: false,
         }
@@ -146,25 +150,25 @@ impl Failure {
     /// An object that should have gone.
     pub(crate) fn still_there(name: &str, after: std::time::Duration) -> Self {
         Self {
-            what: format!("{name} is still there after {} s", after.as_secs_f64()),
-            why: Some("something has to be done before it can go".to_owned()),
-            hint: Some("its metadata.finalizers say who has to do it; --wait=false does not wait".to_owned()),
+            what: format!("{name} still exists after {} s", after.as_secs_f64()),
+            why: Some("its deletion waits for a controller, or for a finalizer to be removed".to_owned()),
+            hint: Some("check metadata.finalizers; use --wait=false to return without waiting".to_owned()),
             usage: false,
         }
     }
 
     pub(crate) fn no_sandbox(kubeconfig: &Path) -> Self {
         Self {
-            what: format!("there is no {}", kubeconfig.display()),
-            why: Some("--cluster names a cluster of `atoll up`, and that was not started".to_owned()),
-            hint: Some("start it with `atoll up`, or name a --context instead".to_owned()),
+            what: format!("{} does not exist", kubeconfig.display()),
+            why: Some("--cluster selects a cluster of `atoll up`, which was not started".to_owned()),
+            hint: Some("start it with `atoll up`, or use --context instead".to_owned()),
             usage: true,
         }
     }
 
     pub(crate) fn no_such_cluster(name: &str, kubeconfig: &Path, known: &[&str]) -> Self {
-        let hint = format!("it has {}", known.join(", "));
-        Self::usage(&format!("there is no cluster `{name}` in {}", kubeconfig.display()), &hint)
+        let hint = format!("its clusters are {}", known.join(", "));
+        Self::usage(&format!("cluster `{name}` not found in {}", kubeconfig.display()), &hint)
     }
 
     /// A member that the hub knows, or should, and that can't be reached.
@@ -177,15 +181,16 @@ impl Failure {
         }
     }
 
-    /// A member of a hub that nobody has named.
+    /// A member of a hub that is not known.
     pub(crate) fn no_hub(name: &str, error: &ConnectError) -> Self {
         let why = Self::connect(error);
         let why = [Some(why.what), why.why].into_iter().flatten().collect::<Vec<_>>().join(": ");
         Self {
-            what: format!("it is not known which hub has the member `{name}`"),
+            what: format!("cannot find the hub of the member `{name}`"),
             why: Some(why),
             hint: Some(
-                "name the hub's --kubeconfig or --context; or start a sandbox with `atoll up`".to_owned(),
+                "set --kubeconfig or --context to that of the hub, or start a sandbox with `atoll up`"
+                    .to_owned(),
             ),
             usage: true,
         }
@@ -208,13 +213,13 @@ impl Failure {
 
     /// A file that was named cannot be read.
     pub(crate) fn unreadable(error: &anyhow::Error) -> Self {
-        let hint = Some("name a kubeconfig that this user can read".to_owned());
+        let hint = Some("use a kubeconfig that this user can read".to_owned());
         Self { what: error.to_string(), why: chain(error.chain().nth(1)), hint, usage: true }
     }
 
     pub(crate) fn dns(error: &ServerError) -> Self {
         let why = chain(std::error::Error::source(error));
-        Self { what: format!("cannot answer: {error}"), why, hint: error.hint(), usage: false }
+        Self { what: format!("cannot serve DNS: {error}"), why, hint: error.hint(), usage: false }
     }
 
     pub(crate) fn lb(error: &atoll_lb::LbError) -> Self {
@@ -224,7 +229,7 @@ impl Failure {
 
     pub(crate) fn lb_config(error: &atoll_lb::file::FileError) -> Self {
         let why = chain(std::error::Error::source(error));
-        let hint = Some("see `atoll lb --help` for an example of the file".to_owned());
+        let hint = Some("see `atoll lb --help` for an example".to_owned());
         Self { what: error.to_string(), why, hint, usage: true }
     }
 
@@ -241,18 +246,18 @@ impl Failure {
 
     pub(crate) fn no_data_dir() -> Self {
         Self {
-            what: "it is not known where the hub's data lies".to_owned(),
-            why: Some("there is no home directory".to_owned()),
-            hint: Some("say it with --data-dir".to_owned()),
+            what: "cannot determine the data directory of the hub".to_owned(),
+            why: Some("HOME is not set".to_owned()),
+            hint: Some("set --data-dir".to_owned()),
             usage: true,
         }
     }
 
     pub(crate) fn no_data(data_dir: &Path) -> Self {
         Self {
-            what: format!("there is no hub's data in {}", data_dir.display()),
+            what: format!("no data of a hub in {}", data_dir.display()),
             why: None,
-            hint: Some("name the --data-dir that the hub was started with".to_owned()),
+            hint: Some("use the --data-dir that the hub was started with".to_owned()),
             usage: true,
         }
     }
@@ -260,15 +265,17 @@ impl Failure {
     /// The hub's own API does not start.
     pub(crate) fn own_api(error: &anyhow::Error) -> Self {
         let hint = match error.downcast_ref::<HostError>() {
-            Some(HostError::Serve(_)) => "choose another --api-address, or use another API with --kubeconfig",
-            Some(HostError::Open(OpenError::InUse { .. })) => {
-                "another hub runs on this --data-dir; stop it, or choose another"
+            Some(HostError::Serve(_)) => {
+                "use another --api-address, or an existing API server with --kubeconfig"
             }
-            _ => "see what is wrong with the --data-dir; `atoll hub restore` makes one of a backup",
+            Some(HostError::Open(OpenError::InUse { .. })) => {
+                "another hub is running with this --data-dir; stop it, or use another directory"
+            }
+            _ => "check the --data-dir, or restore it from a backup with `atoll hub restore`",
         };
         let why = std::iter::once(error.to_string()).chain(chain(error.chain().nth(1))).collect::<Vec<_>>();
         Self {
-            what: "cannot start the hub's own API".to_owned(),
+            what: "cannot start the hub's own API server".to_owned(),
             why: Some(why.join(": ")),
             hint: Some(hint.to_owned()),
             usage: false,
@@ -277,12 +284,12 @@ impl Failure {
 
     pub(crate) fn restore(data_dir: &Path, error: &RestoreError) -> Self {
         let hint = match error {
-            RestoreError::NotEmpty { .. } => Some(
-                "name another directory, or add --force: what is there then moves to restore.old".to_owned(),
-            ),
+            RestoreError::NotEmpty { .. } => {
+                Some("use another directory, or --force to move existing data to restore.old".to_owned())
+            }
             RestoreError::InUse { .. } => Some("stop the hub first".to_owned()),
-            RestoreError::Backup { .. } => Some("nothing was changed; use another backup".to_owned()),
-            RestoreError::Format { .. } => Some("use the version of atoll that made it".to_owned()),
+            RestoreError::Backup { .. } => Some("use another backup; nothing was changed".to_owned()),
+            RestoreError::Format { .. } => Some("use the version of atoll that wrote the backup".to_owned()),
             RestoreError::Read(_) | RestoreError::Write { .. } | RestoreError::Store(_) => None,
         };
         let usage = matches!(error, RestoreError::NotEmpty { .. });
@@ -315,7 +322,7 @@ impl Failure {
 }
 
 /// Ends a command in which several things may have failed: all but the last are told here.
-pub(crate) fn last_of(mut failures: Vec<Failure>) -> anyhow::Result<()> {
+pub(crate) fn report_all(mut failures: Vec<Failure>) -> anyhow::Result<()> {
     let Some(last) = failures.pop() else { return Ok(()) };
     for failure in failures {
         eprint!("{}", render(&failure.into()).0);

@@ -6,12 +6,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
-/// How logs are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Human-readable lines.
     Text,
-    /// One object per line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn to_file(path: &std::path::Path) -> std::io::Result<()> {
 }
 
 /// What a command that ends soon has to say beside its result: warnings, without dates.
-pub(crate) fn talk() {
+pub(crate) fn warnings_only() {
     let filter = EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off,nlink=off"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

@@ -12,7 +12,7 @@ mod failure;
 mod logs;
 mod objects;
 mod output;
-mod patience;
+mod progress;
 mod signals;
 
 use std::process::ExitCode;

@@ -8,11 +8,11 @@ use serde::Serialize;
 /// For people, or for scripts.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Human-readable.
     Text,
-    /// For scripts.
+    /// JSON.
     Json,
-    /// For scripts.
+    /// YAML.
     Yaml,
 }
 
@@ -20,11 +20,11 @@ impl Format {
     /// Prints one thing in this form.
     pub(crate) fn print(
         self,
-        for_people: impl FnOnce() -> String,
+        text_of: impl FnOnce() -> String,
         value: &impl Serialize,
     ) -> anyhow::Result<()> {
         match self {
-            Self::Text => text(&for_people()),
+            Self::Text => text(&text_of()),
             Self::Json => json(value),
             Self::Yaml => yaml(value),
         }
@@ -33,16 +33,16 @@ impl Format {
 
 /// Prints text as it is.
 pub(crate) fn text(text: &str) -> anyhow::Result<()> {
-    is_read(text).map(|_| ())
+    write_text(text).map(|_| ())
 }
 
-/// Prints text as it is, and says whether somebody still reads.
-pub(crate) fn is_read(text: &str) -> anyhow::Result<bool> {
-    bytes_are_read(text.as_bytes())
+/// Writes text to stdout; false if the reader has closed it.
+pub(crate) fn write_text(text: &str) -> anyhow::Result<bool> {
+    write_bytes(text.as_bytes())
 }
 
-/// The same for what may be no text.
-pub(crate) fn bytes_are_read(bytes: &[u8]) -> anyhow::Result<bool> {
+/// Writes bytes to stdout; false if the reader has closed it.
+pub(crate) fn write_bytes(bytes: &[u8]) -> anyhow::Result<bool> {
     let mut out = std::io::stdout();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

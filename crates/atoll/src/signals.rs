@@ -3,7 +3,7 @@
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Listens from now on; what it gives ends at the first SIGTERM or SIGINT.
-pub(crate) fn asked_to_end() -> std::io::Result<impl Future<Output = ()>> {
+pub(crate) fn shutdown() -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {

@@ -7,34 +7,34 @@ use crate::options::{Network, Options, Path, Scenario};
 /// What to measure, and how often.
 #[derive(Debug, Clone, Args)]
 pub struct Flags {
-    /// What makes services cross: a ServiceExport, or a `MultiClusterService` in the hub.
+    /// How services are exported: by a ServiceExport, or by a `MultiClusterService` in the hub.
     #[arg(long, value_enum, default_value_t)]
     pub path: Path,
-    /// Everything once or twice: shows whether it works, not how fast.
+    /// Run every scenario once or twice: shows whether it works, not how fast.
     #[arg(long)]
     pub quick: bool,
-    /// Only these scenarios; all of them if absent.
+    /// Scenarios to run [default: all]. Comma-separated.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SCENARIO")]
     pub only: Vec<Scenario>,
-    /// How many single changes, each for product, floor and copier.
+    /// Number of single changes, each for Atoll, the floor and the copier.
     #[arg(long, value_name = "N")]
     pub samples: Option<usize>,
-    /// How many rounds of each burst, cold sync and kind of restart.
+    /// Number of rounds of each burst, cold sync and kind of restart.
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
-    /// Sizes of the bursts.
+    /// Sizes of the bursts. Comma-separated.
     #[arg(long, value_delimiter = ',', value_name = "N")]
     pub burst: Vec<usize>,
-    /// Sizes of the cold syncs.
+    /// Sizes of the cold syncs. Comma-separated.
     #[arg(long, value_delimiter = ',', value_name = "N")]
     pub cold: Vec<usize>,
-    /// How many services are there under load.
+    /// Number of services in the scenario `loaded`.
     #[arg(long, value_name = "N")]
     pub loaded: Option<usize>,
-    /// Decides the gaps between single changes.
+    /// Seed of the random gaps between single changes.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Where endpoints are: a range in the source's pod network, where that is declared. [default: 198.18.0.0/16]
+    /// Network of the endpoints; must be in the pod network of --from, if that is declared [default: 198.18.0.0/16].
     #[arg(long, value_name = "CIDR")]
     pub endpoint_network: Option<Network>,
 }

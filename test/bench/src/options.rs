@@ -40,10 +40,10 @@ impl Who {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Path {
-    /// A ServiceExport in the source.
+    /// A ServiceExport in the exporting member.
     #[default]
     Export,
-    /// A `MultiClusterService` in the hub: the source provides, the others consume.
+    /// A `MultiClusterService` in the hub.
     Mcs,
 }
 
@@ -52,15 +52,15 @@ pub enum Path {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Scenario {
-    /// One change at a time, little else there.
+    /// One change at a time, with few other services.
     Idle,
-    /// Services from nothing.
+    /// Create many services at once.
     Cold,
-    /// Many changes at once.
+    /// Change many services at once.
     Burst,
-    /// One change at a time, many services there.
+    /// One change at a time, with many other services.
     Loaded,
-    /// A restarted hub's first change.
+    /// First change after a restart of the hub.
     Restart,
 }
 

@@ -1,4 +1,4 @@
-//! `atoll apply`: makes a cluster's objects as files have them, by server-side apply.
+//! `atoll apply`: applies objects from files, by server-side apply.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,22 +18,29 @@ use crate::output;
 /// How long a kind may take to be served after its definition was applied.
 const NEW_KIND_WITHIN: Duration = Duration::from_secs(10);
 
-/// Make objects as files have them: what is missing is created, what differs is changed, the rest is left alone.
+/// Apply objects from files, with server-side apply.
+///
+/// Objects that do not exist are created. Fields that differ are changed; all other fields are left alone.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Apply a file to a member
   atoll apply -C member1 -f examples/serve.yaml
-  atoll apply -f folder --dry-run
+
+  # Check all files of a directory, and change nothing
+  atoll apply -f manifests/ --dry-run
+
+  # Apply from stdin
   atoll crds | atoll apply -f -")]
 pub(crate) struct Apply {
-    /// A file, a folder of .yaml, .yml and .json files, or - for stdin.
+    /// File, directory of .yaml, .yml and .json files, or - for stdin. Can be repeated.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     cluster: ClusterApi,
-    /// Let the server check and answer, and change nothing.
+    /// Submit a server-side request without persisting anything.
     #[arg(long, value_name = "server", num_args = 0..=1, require_equals = true, default_missing_value = "server", value_parser = ["server"])]
     dry_run: Option<String>,
-    /// Take over fields that somebody else set to another value.
+    /// Take over fields that another field manager owns.
     #[arg(long)]
     force_conflicts: bool,
 }
@@ -82,7 +89,7 @@ impl Apply {
         let apply =
             Self { files: Vec::new(), cluster: ClusterApi::default(), dry_run: None, force_conflicts: true };
         let rest = Rest::new(config)?;
-        let mut kinds = Kinds::ask(rest.clone()).await?;
+        let mut kinds = Kinds::discover(rest.clone()).await?;
         for manifest in manifests::objects(file, content)? {
             let (resource, outcome) = apply.one(&rest, &mut kinds, &manifest).await?;
             say(&format!(
@@ -97,7 +104,7 @@ impl Apply {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let manifests = manifests::read(&self.files)?;
         let rest = Rest::of(self.cluster.reach().await?)?;
-        let mut kinds = Kinds::ask(rest.clone()).await?;
+        let mut kinds = Kinds::discover(rest.clone()).await?;
         let remark = if self.dry_run.is_some() { " (server dry run)" } else { "" };
         let mut failures = Vec::new();
         for manifest in &manifests {
@@ -109,7 +116,7 @@ impl Apply {
                 Err(failure) => failures.push(failure),
             }
         }
-        failure::last_of(failures)
+        failure::report_all(failures)
     }
 
     async fn one(
@@ -120,14 +127,16 @@ impl Apply {
     ) -> Result<(Resource, Outcome), Failure> {
         let resource = kinds.of(manifest).await?;
         let (namespace, name) = (
-            place(&resource, manifest, self.cluster.access.namespace.as_deref(), rest)?,
+            namespace_of(&resource, manifest, self.cluster.access.namespace.as_deref(), rest)?,
             text(&manifest.object, "/metadata/name"),
         );
         let path = resource.object(&namespace, name);
         let how = How { force: self.force_conflicts, dry_run: self.dry_run.is_some() };
-        let what = format!("cannot apply {} ({})", subject(&resource, name), manifest.place);
-        let before =
-            rest.find(&path).await.map_err(|error| rest.failure(&what, &error, &resource.right()))?;
+        let what = format!("cannot apply {} ({})", subject(&resource, name), manifest.source);
+        let before = rest
+            .find(&path)
+            .await
+            .map_err(|error| rest.failure(&what, &error, &resource.group_resource()))?;
         let mut object = manifest.object.clone();
         if resource.namespaced {
             object["metadata"]["namespace"] = namespace.into();
@@ -142,17 +151,17 @@ impl Apply {
 }
 
 fn refused(rest: &Rest, resource: &Resource, what: &str, error: &Error) -> Failure {
-    let failure = rest.failure(what, error, &resource.right());
+    let failure = rest.failure(what, error, &resource.group_resource());
     match error {
         Error::Api(status) if status.code == 409 && status.reason == "Conflict" => {
-            failure.with_hint("--force-conflicts takes these fields over")
+            failure.with_hint("use --force-conflicts to take over these fields")
         }
         _ => failure,
     }
 }
 
 /// The namespace that an object goes into.
-pub(crate) fn place(
+pub(crate) fn namespace_of(
     resource: &Resource,
     manifest: &Manifest,
     asked: Option<&str>,
@@ -162,8 +171,8 @@ pub(crate) fn place(
     match asked {
         _ if !resource.namespaced || own.is_empty() => Ok(rest.namespace.clone()),
         Some(asked) if asked != own => {
-            let what = format!("{} is for the namespace `{own}`, and not for `{asked}`", manifest.place);
-            Err(Failure::usage(&what, "leave out --namespace, or metadata.namespace in the file"))
+            let what = format!("{} has the namespace `{own}`, but --namespace is `{asked}`", manifest.source);
+            Err(Failure::usage(&what, "remove --namespace, or metadata.namespace from the file"))
         }
         _ => Ok(own.to_owned()),
     }
@@ -178,7 +187,7 @@ pub(crate) struct Kinds {
 }
 
 impl Kinds {
-    pub(crate) async fn ask(rest: Rest) -> Result<Self, Failure> {
+    pub(crate) async fn discover(rest: Rest) -> Result<Self, Failure> {
         let catalog = rest.catalog().await?;
         Ok(Self { rest, catalog, growing: false })
     }
@@ -192,7 +201,7 @@ impl Kinds {
                 return Ok(resource.clone());
             }
             if !self.growing || tokio::time::Instant::now() > give_up {
-                return Err(Failure::unknown_kind(&manifest.place.to_string(), version, kind));
+                return Err(Failure::unknown_kind(&manifest.source.to_string(), version, kind));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
             self.catalog = self.rest.catalog().await?;

@@ -12,11 +12,16 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::failure::Failure;
 use crate::output;
 
-/// Measure a running clusterset, or Kubernetes APIs, from outside.
+/// Measure a running clusterset, or Kubernetes API servers.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # How fast a change of a service in paris reaches tokyo
   atoll bench propagation --from paris.yaml --to tokyo.yaml
+
+  # How fast policies copy templates to members
   atoll bench policies --hub hub.yaml --to paris.yaml --to tokyo.yaml
+
+  # Compare two API servers
   atoll bench api --kubeconfig hub.yaml --kubeconfig other.yaml")]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -30,92 +35,112 @@ enum What {
     Propagation(Propagation),
 }
 
-/// Measure Kubernetes APIs side by side: creates, updates, and how soon watchers see a change.
+/// Compare Kubernetes API servers: creates, updates and watch latency.
 ///
-/// It makes and takes away a namespace of its own (atoll-bench-api) in each. How soon an API starts is measured by
-/// `make bench-api`, which starts the hub's own API and a kube-apiserver on etcd beside it.
+/// Creates the namespace atoll-bench-api in each cluster, and deletes it at the end. To measure start-up times as well, use
+/// `make bench-api`: it starts the hub's API server and a kube-apiserver with etcd.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Measure the hub's API server with 1000 objects
   atoll bench api --kubeconfig ~/.atoll/kubeconfig --objects 1000
-  atoll bench api --kubeconfig all.yaml --context hub --kubeconfig all.yaml --context paris -o json
-  atoll bench api --kubeconfig ~/.atoll/kubeconfig --pid $(pidof atoll)    its memory as well")]
+
+  # Compare two contexts of one kubeconfig
+  atoll bench api --kubeconfig all.yaml --context hub \\
+    --kubeconfig all.yaml --context paris -o json
+
+  # Measure memory as well
+  atoll bench api --kubeconfig ~/.atoll/kubeconfig --pid $(pidof atoll)")]
 struct Api {
-    /// The kubeconfig of an administrator of an API; the first one named is compared with the others.
+    /// Kubeconfig with administrator rights; the first is compared with the others. Can be repeated.
     #[arg(long, value_name = "FILE", required = true)]
     kubeconfig: Vec<PathBuf>,
-    /// The contexts in them, in the same order [default: their current ones].
+    /// Context in each kubeconfig, in the same order [default: the current contexts].
     #[arg(long, value_name = "CONTEXT")]
     context: Vec<String>,
-    /// The processes of the APIs, in the same order, if they are on this host.
+    /// Process of each API server, in the same order, to measure its memory; on this host only.
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
     #[command(flatten)]
     amounts: Amounts,
-    /// How to print the result.
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
-/// Measure how fast a change in one member is in the others, against a floor of the same writes.
+/// Measure how fast a service change in one member reaches the others, compared with the bare writes.
 ///
-/// It fills and empties namespaces of its own (atoll-bench-ours, -floor and -copier) in every cluster that is named.
-/// The hub's memory, its restarts and the requests per change are measured by `make bench`, which has the hub's process
-/// and the API servers' audit logs at hand.
+/// Uses the namespaces atoll-bench-ours, -floor and -copier in every cluster. To measure the hub's memory, its restarts and
+/// the requests per change as well, use `make bench`.
 ///
-/// With `--path mcs` the intent is a `MultiClusterService` in the hub; members are called by their contexts or else by
-/// their files, and these have to be the names under which they joined.
+/// With `--path mcs` services cross by a `MultiClusterService` in the hub. Each member's name is its context, or else the name
+/// of its kubeconfig file; it must be the name that the member joined with.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # A short run, to see whether it works
   atoll bench propagation --from paris.yaml --to tokyo.yaml --quick
-  atoll bench propagation --path mcs --hub hub.yaml --from paris.yaml --to tokyo.yaml --quick
-  atoll bench propagation --from paris.yaml --to tokyo.yaml --to oslo.yaml --only idle,burst -o json
-  atoll bench propagation --from all.yaml --from-context paris --to all.yaml --to-context tokyo")]
+
+  # Two scenarios, two importing members, JSON output
+  atoll bench propagation --from paris.yaml --to tokyo.yaml --to oslo.yaml \\
+    --only idle,burst -o json
+
+  # Services that cross by a MultiClusterService
+  atoll bench propagation --path mcs --hub hub.yaml \\
+    --from paris.yaml --to tokyo.yaml
+
+  # Contexts of one kubeconfig
+  atoll bench propagation --from all.yaml --from-context paris \\
+    --to all.yaml --to-context tokyo")]
 struct Propagation {
-    /// The kubeconfig of the member that exports and changes.
+    /// Kubeconfig of the member that exports the services.
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// The context in it [default: its current one].
+    /// Context in the kubeconfig of --from [default: the current context].
     #[arg(long, value_name = "CONTEXT")]
     from_context: Option<String>,
-    /// The kubeconfig of a member that imports; the first one named is watched.
+    /// Kubeconfig of a member that imports; the first is measured. Can be repeated.
     #[arg(long, value_name = "FILE", required = true)]
     to: Vec<PathBuf>,
-    /// The contexts in them, in the same order.
+    /// Context in each kubeconfig of --to, in the same order [default: the current contexts].
     #[arg(long, value_name = "CONTEXT")]
     to_context: Vec<String>,
-    /// The kubeconfig of the hub's API, for `--path mcs`.
+    /// Kubeconfig of the hub's API; required with `--path mcs`.
     #[arg(long, value_name = "FILE", required_if_eq("path", "mcs"))]
     hub: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,
-    /// How to print the result.
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
-/// Measure how fast templates in the hub become copies in members, against a floor of the same writes.
+/// Measure how fast policies copy templates to members, compared with the bare writes.
 ///
-/// It fills and empties namespaces of its own (atoll-bench-ours and -floor) in the hub and in every member that is named.
-/// Members are called by their contexts or else by their files, and these have to be the names under which they joined,
-/// with `--allow-propagation=configmaps`. What is written, and the hub's memory, are counted by `make bench-policies`.
+/// Uses the namespaces atoll-bench-ours and -floor in the hub and in every member. Each member's name is its context, or else
+/// the name of its kubeconfig file; it must be the name that the member joined with, and the member must have joined with
+/// `--allow-propagation=configmaps`. To count writes and the hub's memory as well, use `make bench-policies`.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  atoll bench policies --hub hub.yaml --to paris.yaml --to tokyo.yaml --objects 100 --rounds 2
-  atoll bench policies --hub hub.yaml --to all.yaml --to-context paris --only change -o json")]
+  # A short run with two members
+  atoll bench policies --hub hub.yaml --to paris.yaml --to tokyo.yaml \\
+    --objects 100 --rounds 2
+
+  # Single changes only, JSON output
+  atoll bench policies --hub hub.yaml --to all.yaml --to-context paris \\
+    --only change -o json")]
 struct Policies {
-    /// The kubeconfig of the hub's API.
+    /// Kubeconfig of the hub's API.
     #[arg(long, value_name = "FILE")]
     hub: PathBuf,
-    /// The kubeconfig of a member.
+    /// Kubeconfig of a member. Can be repeated.
     #[arg(long, value_name = "FILE", required = true)]
     to: Vec<PathBuf>,
-    /// The contexts in them, in the same order.
+    /// Context in each kubeconfig of --to, in the same order [default: the current contexts].
     #[arg(long, value_name = "CONTEXT")]
     to_context: Vec<String>,
     #[command(flatten)]
     flags: atoll_bench::policies::Flags,
-    /// How to print the result.
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
@@ -150,8 +175,8 @@ impl Api {
     async fn run(self) -> anyhow::Result<()> {
         if self.context.len() > self.kubeconfig.len() || self.pid.len() > self.kubeconfig.len() {
             return Err(Failure::usage(
-                "there are more --context or --pid than --kubeconfig",
-                "give each a --kubeconfig; the same file may be named twice",
+                "there are more --context or --pid flags than --kubeconfig flags",
+                "give one --kubeconfig for each; the same file can be given twice",
             )
             .into());
         }
@@ -172,8 +197,8 @@ impl Propagation {
     async fn run(self) -> anyhow::Result<()> {
         if self.flags.only.contains(&Scenario::Restart) {
             return Err(Failure::usage(
-                "restarts cannot be measured from outside",
-                "leave `restart` out of --only; `make bench` measures it on a hub of its own",
+                "the scenario `restart` cannot be measured from outside",
+                "remove `restart` from --only; `make bench` measures it with a hub of its own",
             )
             .into());
         }
@@ -189,7 +214,7 @@ impl Propagation {
         let report = Box::pin(atoll_bench::propagation(self.flags.options(), environment)).await?;
         self.output.print(&report)?;
         match report.unfinished {
-            Some(why) => Err(anyhow::anyhow!("the benchmark broke off: {why}")),
+            Some(why) => Err(anyhow::anyhow!("the benchmark stopped early: {why}")),
             None => Ok(()),
         }
     }
@@ -208,7 +233,7 @@ impl Policies {
         let report = Box::pin(policies(self.flags.options(), environment)).await?;
         self.output.print(&report)?;
         match report.unfinished {
-            Some(why) => Err(anyhow::anyhow!("the benchmark broke off: {why}")),
+            Some(why) => Err(anyhow::anyhow!("the benchmark stopped early: {why}")),
             None => Ok(()),
         }
     }
@@ -218,8 +243,8 @@ impl Policies {
 fn clusters(files: &[PathBuf], contexts: &[String]) -> anyhow::Result<Vec<Cluster>> {
     if contexts.len() > files.len() {
         return Err(Failure::usage(
-            "there are more --to-context than --to",
-            "give each --to-context a --to; the same file may be named twice",
+            "there are more --to-context flags than --to flags",
+            "give one --to for each --to-context; the same file can be given twice",
         )
         .into());
     }

@@ -1,4 +1,4 @@
-//! `atoll cluster`: what a person says of a member, in its `Cluster` of the hub's API.
+//! `atoll cluster`: labels and taints of a member, in its `Cluster` of the hub's API.
 
 mod label;
 mod taint;
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::clusters::Clusters;
-use crate::cli::HubApi;
+use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::objects::rest::{Form, Rest};
 use crate::objects::{hide_managers, text};
@@ -16,13 +16,19 @@ use crate::output::Format;
 /// How often a change is tried that others come before.
 const TRIES: usize = 5;
 
-/// Label and taint members, so that policies choose them or keep away.
+/// Label and taint members.
+///
+/// Policies select members by labels, and avoid members with taints that they do not tolerate.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  atoll cluster list
+  # Label a member
   atoll cluster label member1 tier=gold
-  atoll cluster taint member1 maintenance:NoExecute      everything that does not tolerate it leaves
-  atoll cluster taint member1 maintenance:NoExecute-     and may come back")]
+
+  # Move away all copies that do not tolerate the taint
+  atoll cluster taint member1 maintenance:NoExecute
+
+  # Remove the taint
+  atoll cluster taint member1 maintenance:NoExecute-")]
 pub(crate) struct Cluster {
     #[command(subcommand)]
     what: What,
@@ -30,12 +36,18 @@ pub(crate) struct Cluster {
 
 #[derive(Subcommand)]
 enum What {
-    /// Show the members; the same as `atoll clusters`.
-    #[command(visible_alias = "ls")]
+    /// List the members; the same as `atoll clusters`.
+    #[command(
+        visible_alias = "ls",
+        after_help = "Examples:
+  # List the members
+  atoll cluster list
+
+  # Show regions, endpoints, and why a member is not ready
+  atoll cluster list -o wide"
+    )]
     List(Clusters),
-    /// Set or take off labels, which policies select by.
     Label(label::Label),
-    /// Set or take off taints, which keep away what does not tolerate them.
     Taint(taint::Taint),
 }
 
@@ -54,20 +66,20 @@ impl Cluster {
 struct Change {
     #[command(flatten)]
     hub: HubApi,
-    /// Replace what is there with another value.
+    /// Replace existing values.
     #[arg(long)]
     overwrite: bool,
-    /// Let the hub's API check and answer, and change nothing.
+    /// Submit a server-side request without persisting anything.
     #[arg(long)]
     dry_run: bool,
-    /// How to print what it is then.
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
 impl Change {
-    /// Reads a member, changes what `change` says by a merge patch, and prints what it is then. What somebody else changed meanwhile
-    /// is read again, and not lost.
+    /// Reads a member, changes what `change` says by a merge patch, and prints what it is then. On a conflict it reads
+    /// again, so that no other change is lost.
     async fn make(
         &self,
         name: &str,
@@ -77,10 +89,10 @@ impl Change {
         let rest = Rest::new(self.hub.config().await?)?;
         let path =
             format!("/apis/cluster.karmada.io/v1alpha1/clusters/{}", crate::objects::catalog::escaped(name));
-        let what = format!("cannot change the member `{name}`");
+        let what = format!("cannot update member `{name}`");
         let failed = |error: &kube::Error| match error {
             kube::Error::Api(status) if status.code == 404 => {
-                Failure::request(&what, error).with_hint("`atoll clusters` shows the members")
+                Failure::request(&what, error).with_hint("list the members with `atoll clusters`")
             }
             _ => Failure::request(&what, error),
         };
@@ -124,7 +136,7 @@ fn value(word: &str, value: &str) -> Result<String, Failure> {
 
 fn bad(word: &str, why: &str) -> Failure {
     Failure::usage(
-        &format!("`{word}` can't be used: {why}"),
-        "keys are like tier or example.com/tier, values like gold",
+        &format!("invalid key or value in `{word}`: {why}"),
+        "a key is like tier or example.com/tier, a value is like gold",
     )
 }

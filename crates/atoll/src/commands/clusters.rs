@@ -1,4 +1,4 @@
-//! `atoll clusters`: shows the members.
+//! `atoll clusters`: lists the members.
 
 use atoll_api::names::condition;
 use atoll_api::types::Cluster;
@@ -10,30 +10,38 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use crate::cli::HubApi;
+use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::output;
 
-/// Show the members, and how they are.
+/// List the members and their status.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # List the members
   atoll clusters
+
+  # Show regions, endpoints, and why a member is not ready
   atoll clusters -o wide
+
+  # Print the names only
   atoll clusters -o json | jq -r '.items[].metadata.name'")]
 pub(crate) struct Clusters {
     #[command(flatten)]
     hub: HubApi,
-    /// How to print them.
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
     output: Format,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
+    /// Table.
     Table,
-    /// With where it is, and why it is not ready.
+    /// Table with location, API endpoint and the reason of the Ready condition.
     Wide,
+    /// JSON.
     Json,
+    /// YAML.
     Yaml,
 }
 
@@ -44,14 +52,14 @@ impl Clusters {
         let clusters = match listed {
             Ok(clusters) => clusters.items,
             Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(), // no CRD, no members
-            Err(error) => return Err(Failure::hub("cannot list the members", &connect::why(&error)).into()),
+            Err(error) => return Err(Failure::hub("cannot list members", &connect::why(&error)).into()),
         };
         let list = || json!({ "apiVersion": "v1", "kind": "List", "items": clusters });
         match self.output {
             Format::Json => output::json(&list()),
             Format::Yaml => output::yaml(&list()),
             Format::Table | Format::Wide if clusters.is_empty() => {
-                eprintln!("no members; `atoll join NAME --cluster-kubeconfig FILE` makes one");
+                eprintln!("No members found. Join one with `atoll join NAME --cluster-kubeconfig FILE`.");
                 Ok(())
             }
             Format::Table => output::text(&table(&clusters, false, Timestamp::now())),

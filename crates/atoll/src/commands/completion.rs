@@ -7,9 +7,14 @@ use crate::output;
 
 /// Print a shell completion script.
 #[derive(Args)]
-#[command(after_help = "Example:\n  source <(atoll completion bash)")]
+#[command(after_help = "Examples:
+  # Load completions into the current shell
+  source <(atoll completion bash)
+
+  # Load them in every new shell
+  echo 'source <(atoll completion bash)' >> ~/.bashrc")]
 pub(crate) struct Completion {
-    /// The shell.
+    /// Shell.
     shell: clap_complete::Shell,
 }
 

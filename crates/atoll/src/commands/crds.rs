@@ -6,14 +6,19 @@ use serde_json::json;
 
 use crate::output;
 
-/// Print the CRDs. `join` installs them; this is for those who do it by other means.
+/// Print the CustomResourceDefinitions.
+///
+/// `atoll join` installs them; print them to install them in another way.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Install the CRDs with kubectl
   atoll crds | kubectl apply --server-side -f -
+
+  # Print their names
   atoll crds -o json | jq -r '.items[].metadata.name'")]
 pub(crate) struct Crds {
-    /// How to print them.
-    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Yaml)]
     output: Format,
 }
 

@@ -1,4 +1,4 @@
-//! `atoll describe`: tells what there is to know of an object, and what happened to it.
+//! `atoll describe`: shows details and events of objects.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -12,23 +12,28 @@ use crate::objects::targets::{self, Target};
 use crate::objects::{hide_managers, text};
 use crate::output;
 
-/// Tell what there is to know of objects: what is wanted, how they are, and the events about them.
+/// Show details and events of objects.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Describe a deployment
   atoll describe deployment serve
+
+  # Describe pods of a member, by name or by label
   atoll describe -C member1 pod/serve-5d9c9c6b5-x2x7k
   atoll describe -C member1 pods -l app=serve
-  atoll describe resourcebinding serve-deployment     what became of a template, in the hub
 
-The values of Secrets are not shown; `atoll get secret NAME -o yaml` has them.")]
+  # See where a template of the hub was placed, and why
+  atoll describe resourcebinding serve-deployment
+
+Values of Secrets are not shown; use `atoll get secret NAME -o yaml`.")]
 pub(crate) struct Describe {
-    /// Kinds and names: `KIND[,KIND] [NAME…]`, or `KIND/NAME…`.
+    /// What to describe: `KIND[,KIND] [NAME…]`, or `KIND/NAME…`.
     #[arg(required = true, value_name = "KIND")]
     what: Vec<String>,
     #[command(flatten)]
     cluster: ClusterApi,
-    /// Only those with these labels: app=web,tier!=test.
-    #[arg(short = 'l', long, value_name = "LABELS")]
+    /// Label selector, such as app=web,tier!=test.
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
 }
 
@@ -38,8 +43,8 @@ impl Describe {
         let catalog = rest.catalog().await?;
         let targets = targets::read(&self.what, &catalog)?;
         if self.selector.is_some() && targets.iter().any(|target| target.name.is_some()) {
-            let hint = "leave out either the name, or --selector";
-            return Err(Failure::usage("an object with a name is one", hint).into());
+            let hint = "give either a name or --selector";
+            return Err(Failure::usage("a name cannot be combined with --selector", hint).into());
         }
         let (mut texts, mut failures) = (Vec::new(), Vec::new());
         for target in targets {
@@ -58,7 +63,7 @@ impl Describe {
             eprintln!("No resources found in {} namespace.", rest.namespace);
         }
         output::text(&texts.join("\n\n"))?;
-        failure::last_of(failures)
+        failure::report_all(failures)
     }
 
     async fn objects(&self, rest: &Rest, target: &Target) -> Result<Vec<Value>, Failure> {
@@ -75,7 +80,7 @@ impl Describe {
             }
         };
         let answer = rest.get(&path, Form::Objects).await;
-        let answer = answer.map_err(|error| rest.failure(&what, &error, &resource.right()))?;
+        let answer = answer.map_err(|error| rest.failure(&what, &error, &resource.group_resource()))?;
         let list = answer["items"].as_array().filter(|_| target.name.is_none()).cloned();
         let mut objects = list.unwrap_or_else(|| vec![answer]);
         for object in &mut objects {

@@ -1,4 +1,4 @@
-//! `atoll dns`: answers names of the clusterset, and what it takes to get there.
+//! `atoll dns`: the DNS server of the clusterset, and its set-up in a member.
 
 mod manifest;
 mod serve;
@@ -10,15 +10,24 @@ use atoll_dns::Name;
 use atoll_hub::connect::{self, ConnectError};
 use clap::{Args, Subcommand};
 
-/// Answer names of the clusterset, from what the cluster that this runs in holds and from nothing else.
+/// Serve clusterset.local names in a member.
+///
+/// Answers come from the ServiceImports and EndpointSlices of the cluster that it runs in.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  atoll dns                                         on the API of the pod it runs in, port 8053
-  atoll dns --kubeconfig paris.yaml --listen 10.0.0.5:8053 --metrics-address 127.0.0.1:9153
-  atoll dns manifest --image registry/atoll:1.0 | kubectl apply --server-side -f -
-  atoll dns setup                                   what would lead this cluster's CoreDNS to it
+  # Run in a pod, on port 8053
+  atoll dns
+
+  # Run outside of the cluster
+  atoll dns --kubeconfig paris.yaml --listen 10.0.0.5:8053
+
+  # Install the DNS servers in a member
+  atoll dns manifest --image registry/atoll:1.0 | \\
+    kubectl apply --server-side -f -
+
+  # Forward clusterset.local from CoreDNS to the servers
   atoll dns setup --apply"
 )]
 pub(crate) struct Dns {
@@ -30,9 +39,7 @@ pub(crate) struct Dns {
 
 #[derive(Subcommand)]
 enum DnsCommand {
-    /// Lead this cluster's CoreDNS to us, or undo that.
     Setup(setup::Setup),
-    /// Print what a member runs, as manifests.
     Manifest(manifest::PrintManifest),
 }
 
@@ -49,11 +56,11 @@ impl Dns {
 /// Which cluster's API; as in kubectl.
 #[derive(Args, Debug, Clone)]
 struct ClusterApi {
-    /// The kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own].
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own credentials].
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context in it [default: its current one].
-    #[arg(long)]
+    /// Context in the kubeconfig [default: the current context].
+    #[arg(long, value_name = "CONTEXT")]
     context: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `atoll exec`: runs a command in a container.
+//! `atoll exec`: executes a command in a container.
 //!
 //! ```text
 //!   stdin (a thread) ─▶ frames ─▶ writer ─▶ ┐ WebSocket ┌ ─▶ session (pure) ─▶ stdout, stderr, exit code
@@ -23,37 +23,46 @@ use crate::failure::Failure;
 use crate::objects::pods;
 use crate::objects::rest::Rest;
 use crate::output;
-use session::{Ended, Said, Session};
-use terminal::Raw;
+use session::{Outcome, Received, Session};
+use terminal::RawMode;
 
 /// What has to be granted in a member for this.
-const RIGHT: &str = "pods,pods/exec";
+const PERMISSIONS: &str = "pods,pods/exec";
 /// How long a server may take to say goodbye after it has told how the command ended.
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// Run a command in a container; its exit code is that of this program.
+/// Execute a command in a container.
+///
+/// The exit code is that of the command.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Run a command in a pod of a member
   atoll exec -C member1 serve-5d9c9c6b5-x2x7k -- hostname
+
+  # Run it in one pod of a deployment, in a given container
   atoll exec -C member1 deployment/serve -c serve -- env
+
+  # Open a shell
   atoll exec -C member1 -it tools -- sh
+
+  # Pass stdin
   atoll exec -C member1 -i tools -- cat < file")]
 pub(crate) struct Exec {
-    /// A pod, or a workload or Service as KIND/NAME: then in one of its pods.
+    /// Pod name, or a workload or Service as KIND/NAME, to use one of its pods.
     #[arg(value_name = "POD")]
     pod: String,
-    /// The command and its arguments, behind --.
-    #[arg(last = true, required = true)]
+    /// Command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
     #[command(flatten)]
     cluster: ClusterApi,
-    /// The container [default: the first].
-    #[arg(short, long)]
+    /// Container name [default: the annotation kubectl.kubernetes.io/default-container, or the first container].
+    #[arg(short, long, value_name = "NAME")]
     container: Option<String>,
-    /// Hand on what is typed or piped here.
+    /// Pass stdin to the container.
     #[arg(short = 'i', long)]
     stdin: bool,
-    /// With a terminal.
+    /// Allocate a terminal (TTY) for the command.
     #[arg(short, long)]
     tty: bool,
 }
@@ -64,33 +73,36 @@ impl Exec {
         // A command may be silent for long, and slow to read.
         (reached.config.read_timeout, reached.config.write_timeout) = (None, None);
         let rest = Rest::of(reached)?;
-        let chosen = pods::choose(&rest, &self.pod, self.container.as_deref(), RIGHT).await?;
-        let wish = connect::Wish { command: &self.command, stdin: self.stdin, tty: self.tty };
+        let chosen = pods::choose(&rest, &self.pod, self.container.as_deref(), PERMISSIONS).await?;
+        let request = connect::ExecRequest { command: &self.command, stdin: self.stdin, tty: self.tty };
         let what =
             format!("cannot run `{}` in {} ({})", self.command.join(" "), chosen.pod, chosen.container);
-        let opened = connect::open(&rest.client, &wish.path(&rest, &chosen)).await;
-        let stream = opened.map_err(|error| error.told(&rest, &what, RIGHT))?;
-        let raw =
-            if self.tty && self.stdin && std::io::stdin().is_terminal() { Some(Raw::enter()?) } else { None };
+        let opened = connect::open(&rest.client, &request.path(&rest, &chosen)).await;
+        let stream = opened.map_err(|error| error.failure(&rest, &what, PERMISSIONS))?;
+        let raw = if self.tty && self.stdin && std::io::stdin().is_terminal() {
+            Some(RawMode::enter()?)
+        } else {
+            None
+        };
         if self.tty && raw.is_none() {
-            eprintln!("note: input is no terminal, or -i was not said: lines are handed on as they come");
+            eprintln!("note: raw terminal mode is off, because stdin is not a terminal or -i is missing");
         }
-        let ended = converse(stream, self.stdin, raw.is_some()).await;
+        let ended = carry_streams(stream, self.stdin, raw.is_some()).await;
         drop(raw);
         match ended? {
-            Ended::Code(0) => Ok(()),
-            Ended::Code(code) => Err(Failure::exit(code)),
-            Ended::Failed(why) => Err(Failure::ended(&what, &why).into()),
+            Outcome::Code(0) => Ok(()),
+            Outcome::Code(code) => Err(Failure::exit(code)),
+            Outcome::Failed(why) => Err(Failure::ended(&what, &why).into()),
         }
     }
 }
 
 /// Carries bytes both ways until the command has ended.
-async fn converse(
+async fn carry_streams(
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
     with_stdin: bool,
     with_terminal: bool,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<Outcome> {
     let (mut reading, mut writing) = tokio::io::split(stream);
     let (frames, mut to_send) = mpsc::channel::<BytesMut>(16);
     // In a task of its own: whoever waits for the other side to read must go on reading.
@@ -102,10 +114,10 @@ async fn converse(
         }
     });
     if with_stdin {
-        tokio::spawn(hand_on(standard_input(), frames.clone()));
+        tokio::spawn(forward_stdin(standard_input(), frames.clone()));
     }
     if with_terminal {
-        tokio::spawn(terminal::tell_sizes(frames.clone()));
+        tokio::spawn(terminal::forward_sizes(frames.clone()));
     }
     let (mut session, mut buffer, mut until) = (Session::default(), vec![0; 16 * 1024], None);
     loop {
@@ -117,18 +129,18 @@ async fn converse(
             },
         };
         if read == 0 {
-            return Ok(session.ended());
+            return Ok(session.outcome());
         }
-        for said in session.take(&buffer[..read])? {
-            match said {
-                Said::Stdout(bytes) => drop(output::bytes_are_read(&bytes)?),
-                Said::Stderr(bytes) => {
+        for received in session.take(&buffer[..read])? {
+            match received {
+                Received::Stdout(bytes) => drop(output::write_bytes(&bytes)?),
+                Received::Stderr(bytes) => {
                     let mut out = std::io::stderr();
                     out.write_all(&bytes).and_then(|()| out.flush())?;
                 }
-                Said::Ping(bytes) => drop(frames.try_send(session::pong(&bytes))),
-                Said::Status => until = Some(Instant::now() + GOODBYE),
-                Said::Close => return Ok(session.ended()),
+                Received::Ping(bytes) => drop(frames.try_send(session::pong(&bytes))),
+                Received::Status => until = Some(Instant::now() + GOODBYE),
+                Received::Close => return Ok(session.outcome()),
             }
         }
     }
@@ -148,7 +160,7 @@ fn standard_input() -> mpsc::Receiver<Bytes> {
     received
 }
 
-async fn hand_on(mut input: mpsc::Receiver<Bytes>, frames: mpsc::Sender<BytesMut>) {
+async fn forward_stdin(mut input: mpsc::Receiver<Bytes>, frames: mpsc::Sender<BytesMut>) {
     while let Some(piece) = input.recv().await {
         if frames.send(session::stdin(&piece)).await.is_err() {
             return;

@@ -1,4 +1,4 @@
-//! `atoll get`: shows objects of any kind.
+//! `atoll get`: displays objects.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::context::Access;
 use crate::failure::{self, Failure};
 use crate::objects::rest::{Form, Rest, subject, with_query};
-use crate::objects::table::{Look, Printer};
+use crate::objects::table::{TableOptions, TablePrinter};
 use crate::objects::targets::{self, Target};
 use crate::objects::{conditions_table, hide_managers, text};
 use crate::output;
@@ -17,25 +17,39 @@ use crate::output;
 /// On an object of several clusters' lists: the cluster that it is of. Karmada's users know it.
 const FROM_CLUSTER: &str = "resource.karmada.io/cached-from-cluster";
 
-/// Show objects of any kind, as kubectl does.
+/// Display one or many objects.
+///
+/// Like `kubectl get`, for one or several clusters.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # List all pods
   atoll get pods -A
+
+  # List objects of a member
   atoll get -C member2 serviceimports,services
-  atoll get -C member1,member2 deployments          side by side, with a column for the cluster
+
+  # List objects of two members in one table
+  atoll get -C member1,member2 deployments
+
+  # Show the conditions of an export, with their messages
+  atoll get serviceexport serve -o conditions
+
+  # Print an object as YAML
   atoll get deployment serve -o yaml
-  atoll get serviceexport serve -o conditions      why it is as it is
+
+  # Watch changes
   atoll get endpointslices -l kubernetes.io/service-name=serve --watch
 
-With -C a member is reached with the credentials that the hub holds for it: who asks needs the right to read them, and sees what
-the hub may see there (`atoll join --allow-propagation`).")]
+With -C, atoll reads the hub's credentials for the member from the hub and uses
+them. You need permission to read that Secret, and you see what the hub may see
+in the member: see `atoll join --allow-propagation`.")]
 pub(crate) struct Get {
-    /// Kinds and names: `KIND[,KIND] [NAME…]`, or `KIND/NAME…`.
+    /// What to display: `KIND[,KIND] [NAME…]`, or `KIND/NAME…`.
     #[arg(required = true, value_name = "KIND")]
     what: Vec<String>,
     #[command(flatten)]
     access: Access,
-    /// A member, reached with the hub's credentials; or a cluster of `atoll up`: hub, member1, … Several with commas.
+    /// Members, reached with the hub's credentials; or clusters of `atoll up`, such as hub or member1. Comma-separated.
     #[arg(
         short = 'C',
         long = "cluster",
@@ -44,30 +58,33 @@ pub(crate) struct Get {
         value_delimiter = ','
     )]
     clusters: Vec<String>,
-    /// In all namespaces.
+    /// List objects of all namespaces.
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// Only those with these labels: app=web,tier!=test.
-    #[arg(short = 'l', long, value_name = "LABELS")]
+    /// Label selector, such as app=web,tier!=test.
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
-    /// How to print them.
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
     output: Format,
-    /// Then show what changes, until Ctrl-C.
+    /// After listing, watch for changes.
     #[arg(short, long)]
     watch: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
+    /// Table.
     Table,
-    /// With more columns.
+    /// Table with more columns.
     Wide,
+    /// JSON.
     Json,
+    /// YAML.
     Yaml,
-    /// `deployment.apps/serve`
+    /// Names, such as `deployment.apps/serve`.
     Name,
-    /// What is said of it in its status: every condition, with its reason and its message.
+    /// Status conditions, with reasons and messages.
     Conditions,
 }
 
@@ -112,13 +129,13 @@ impl Get {
             return self.follow(clusters.first().map(String::as_str)).await;
         }
         if self.watch {
-            let hint = "name one of them; a second terminal can watch another";
+            let hint = "give one cluster with -C";
             return Err(Failure::usage("only one cluster can be watched", hint).into());
         }
         if let [] | [_] = clusters.as_slice() {
             let answer = self.ask(clusters.first().map(String::as_str), None).await?;
             self.print(&answer)?;
-            return failure::last_of(answer.failures);
+            return failure::report_all(answer.failures);
         }
         let asked = join_all(clusters.iter().map(|name| self.ask(Some(name), Some(name)))).await;
         let mut all = Answer { found: Vec::new(), failures: Vec::new(), namespace: String::new() };
@@ -135,14 +152,16 @@ impl Get {
         // One kind after the other, and in it one cluster after the other.
         let mut kinds: Vec<String> = Vec::new();
         for found in &all.found {
-            let kind = found.target.resource.right();
+            let kind = found.target.resource.group_resource();
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
         }
-        all.found.sort_by_key(|found| kinds.iter().position(|kind| *kind == found.target.resource.right()));
+        all.found.sort_by_key(|found| {
+            kinds.iter().position(|kind| *kind == found.target.resource.group_resource())
+        });
         self.print(&all)?;
-        failure::last_of(all.failures)
+        failure::report_all(all.failures)
     }
 
     /// Connects to a cluster, and reads what is asked of it.
@@ -157,8 +176,9 @@ impl Get {
         let targets = targets::read(&self.what, &catalog)?;
         let named = targets.iter().any(|target| target.name.is_some());
         if named && (self.all_namespaces || self.selector.is_some()) {
-            let hint = "leave out either the name, or --all-namespaces and --selector";
-            return Err(Failure::usage("an object with a name is one, in one namespace", hint));
+            let hint = "give either a name, or --all-namespaces or --selector";
+            let what = "a name cannot be combined with --all-namespaces or --selector";
+            return Err(Failure::usage(what, hint));
         }
         Ok((rest, targets))
     }
@@ -179,7 +199,7 @@ impl Get {
                         || format!("cannot list {}", target.resource.plural),
                         |name| format!("cannot get {}", subject(&target.resource, name)),
                     );
-                    answer.failures.push(rest.failure(&what, &error, &target.resource.right()));
+                    answer.failures.push(rest.failure(&what, &error, &target.resource.group_resource()));
                 }
             }
         }
@@ -194,8 +214,8 @@ impl Get {
         with_query(&path, &[("labelSelector", self.selector.as_deref().unwrap_or_default())])
     }
 
-    fn look(&self, target: &Target, several: bool) -> Look {
-        Look {
+    fn table_options(&self, target: &Target, several: bool) -> TableOptions {
+        TableOptions {
             wide: self.output == Format::Wide,
             clusters: false,
             namespaces: self.all_namespaces && target.resource.namespaced,
@@ -261,7 +281,7 @@ impl Get {
             match kinds.last_mut() {
                 // Several objects of a kind stand in one table; clusters of other versions may have other columns.
                 Some((last, all))
-                    if last.target.resource.right() == one.target.resource.right()
+                    if last.target.resource.group_resource() == one.target.resource.group_resource()
                         && titles(all) == titles(&table) =>
                 {
                     if let (Some(rows), Some(more)) = (all["rows"].as_array_mut(), table["rows"].as_array()) {
@@ -272,13 +292,14 @@ impl Get {
             }
         }
         let several = kinds.iter().any(|(one, _)| {
-            kinds
-                .first()
-                .is_some_and(|(first, _)| one.target.resource.right() != first.target.resource.right())
+            kinds.first().is_some_and(|(first, _)| {
+                one.target.resource.group_resource() != first.target.resource.group_resource()
+            })
         });
         let tables = kinds.iter().map(|(one, table)| {
-            let look = Look { clusters: one.cluster.is_some(), ..self.look(&one.target, several) };
-            Printer::new(look).print(table)
+            let options =
+                TableOptions { clusters: one.cluster.is_some(), ..self.table_options(&one.target, several) };
+            TablePrinter::new(options).print(table)
         });
         tables.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
     }
@@ -287,31 +308,33 @@ impl Get {
     async fn follow(&self, cluster: Option<&str>) -> anyhow::Result<()> {
         let (rest, targets) = self.open(cluster).await?;
         let [target] = targets.as_slice() else {
-            return Err(
-                Failure::usage("only one thing can be watched", "name one kind, or one object").into()
-            );
+            return Err(Failure::usage(
+                "only one kind or object can be watched",
+                "give one kind, or one object",
+            )
+            .into());
         };
         let what = format!("cannot watch {}", target.resource.plural);
-        let failed = |error: &kube::Error| rest.failure(&what, error, &target.resource.right());
+        let failed = |error: &kube::Error| rest.failure(&what, error, &target.resource.group_resource());
         let form = self.output.form();
         let collection = target.resource.collection((!self.all_namespaces).then_some(&rest.namespace));
         let field = target.name.as_ref().map(|name| format!("metadata.name={name}")).unwrap_or_default();
         let selector = self.selector.as_deref().unwrap_or_default();
         let path = with_query(&collection, &[("labelSelector", selector), ("fieldSelector", &field)]);
         if target.name.is_some() {
-            // Whoever names one wants to hear that it is not there.
+            // If the named object does not exist, this fails instead of waiting for it.
             rest.get(&self.path(&rest, target), Form::Objects).await.map_err(|error| failed(&error))?;
         }
         let list = rest.get(&path, form).await.map_err(|error| failed(&error))?;
-        let mut printer = Printer::new(self.look(target, false));
+        let mut printer = TablePrinter::new(self.table_options(target, false));
         let mut show = |value: Value| -> anyhow::Result<bool> {
             if form == Form::Table {
-                return output::is_read(&printer.print(&value));
+                return output::write_text(&printer.print(&value));
             }
             for (found, object) in objects(&[Found { cluster: None, target: target.clone(), value }]) {
                 match self.output {
                     Format::Name => {
-                        if !output::is_read(&format!("{}\n", found.name(&object)))? {
+                        if !output::write_text(&format!("{}\n", found.name(&object)))? {
                             return Ok(false);
                         }
                     }

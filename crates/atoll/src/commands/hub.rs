@@ -1,4 +1,4 @@
-//! `atoll hub`: runs the hub until it is told to stop.
+//! `atoll hub`: runs the hub until a signal ends it.
 
 mod backup;
 pub(crate) mod embedded;
@@ -22,77 +22,90 @@ use atoll_lb::provider::Registry;
 use atoll_lb::{Balancer, DataPath, allow_many_files};
 use embedded::Embedded;
 
-use crate::cli::{HubApi, duration};
+use crate::cli::duration;
+use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::logs::{self, Format};
 use crate::signals;
 
 /// Run the hub.
+///
+/// By default the hub has an API server of its own. With --kubeconfig, with --context or in a pod it uses an existing one.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  atoll hub                                     with an API of its own, its data in ~/.atoll
-  atoll hub --data-dir /var/lib/atoll --api-address 0.0.0.0:6443 --api-name hub.example.com
-  atoll hub --context hub --identity hub-1      on another API: one of several replicas; one leads, the others stand by
-  atoll hub --log-format json --metrics-address 0.0.0.0:9464
+  # Run with an API server of its own, with its data in ~/.atoll
+  atoll hub
+
+  # Serve that API to other hosts
+  atoll hub --data-dir /var/lib/atoll --api-address 0.0.0.0:6443 \\
+    --api-name hub.example.com
+
+  # Use an existing API server; one of several replicas is the leader
+  atoll hub --context hub --identity hub-1
+
+  # Load balancers for MultiClusterServices, in this process
   atoll hub --lb-pool 192.0.2.0/28,2001:db8::/124 --lb --lb-interface eth0
-                                                load balancers for MultiClusterServices, carried by this process
-  atoll hub --lb-pool 192.0.2.0/28              the same, carried by `atoll lb --hub` on other machines
-  atoll hub --lb-provider grpc://127.0.0.1:7070 made by somebody else: see docs/lb.md"
+
+  # The same, with connections balanced by `atoll lb --hub` on other hosts
+  atoll hub --lb-pool 192.0.2.0/28
+
+  # Load balancers of an external provider: see docs/lb.md
+  atoll hub --lb-provider grpc://127.0.0.1:7070"
 )]
 pub(crate) struct Hub {
     #[command(subcommand)]
-    instead: Option<Instead>,
+    command: Option<DataCommand>,
     #[command(flatten)]
     api: HubApi,
-    /// Where the hub's own API is served.
+    /// Address of the hub's own API server.
     #[arg(long, default_value = "127.0.0.1:6443", value_name = "ADDRESS")]
     api_address: SocketAddr,
-    /// A further name or address that the hub's own API is reached by, for its certificate.
+    /// Additional name or address in the certificate of the hub's own API server. Can be repeated.
     #[arg(long, value_name = "NAME")]
     api_name: Vec<String>,
-    /// How long the leader, or a member, may be silent before it counts as lost; 2s to 60m.
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    /// How long the leader or a member may be silent before it counts as lost; from 2s to 60m.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     lease_time: Duration,
-    /// Who this replica is: the same after a restart, different in each replica [default: the host's name].
-    #[arg(long, env = "ATOLL_IDENTITY")]
+    /// Name of this replica: stable across restarts, unique among replicas [default: the host name].
+    #[arg(long, value_name = "NAME", env = "ATOLL_IDENTITY")]
     identity: Option<String>,
-    /// Where /healthz, /readyz and /metrics are served; `none` for nowhere.
-    #[arg(long, default_value = "127.0.0.1:9464", value_parser = address)]
+    /// Address to serve /healthz, /readyz and /metrics on, or `none`.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9464", value_parser = address)]
     metrics_address: Address,
-    /// What happens to the endpoints of a lost member, for exports that do not say.
-    #[arg(long, value_enum, default_value_t = Lost::Retain)]
-    liveness: Lost,
-    /// Whether namespaces of the hub are made in every member.
+    /// What to do with the endpoints of a lost member; exports can override it.
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t = LostMembers::Retain)]
+    liveness: LostMembers,
+    /// Create the namespaces of the hub in every member.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     namespace_sync: bool,
     #[command(flatten)]
     lb: LoadBalancers,
-    /// How logs are written, to stderr.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    /// Format of log lines; logs go to stderr.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
 }
 
-/// Who makes load balancers for `MultiClusterServices` of type `LoadBalancer`, and how.
+/// Load balancers for `MultiClusterServices` of type `LoadBalancer`.
 #[derive(Args, Debug)]
 struct LoadBalancers {
-    /// Who makes load balancers: `builtin`, `none` (they are another controller's), or grpc://HOST:PORT.
+    /// Load balancer provider: `builtin`, `none` (another controller provides them), or grpc://HOST:PORT.
     #[arg(long, value_name = "PROVIDER", default_value = "builtin")]
     lb_provider: String,
-    /// The addresses that the built-in balancer gives to services, with commas in between; one of each family to each.
-    #[arg(long, value_name = "RANGES", default_value = "", hide_default_value = true)]
+    /// Addresses that the built-in balancer assigns to services, one per IP family. Comma-separated.
+    #[arg(long, value_name = "CIDR", default_value = "", hide_default_value = true)]
     lb_pool: Ranges,
-    /// Carry connections in this process too, without privilege; else `atoll lb --hub` does.
+    /// Balance connections in this process, without privileges; otherwise run `atoll lb --hub`.
     #[arg(long)]
     lb: bool,
-    /// The interface that addresses are put on where this process carries connections [default: they are there already].
+    /// Network interface that --lb adds the addresses to [default: none; the host must have them].
     #[arg(long, value_name = "NAME", requires = "lb")]
     lb_interface: Option<String>,
-    /// Where the /readyz and /metrics of what this process carries are served; nowhere if not given.
+    /// Address to serve /readyz and /metrics of --lb on [default: not served].
     #[arg(long, value_name = "ADDRESS", requires = "lb")]
     lb_metrics_address: Option<SocketAddr>,
-    /// Clusters that this process prefers where it carries connections, the nearest first; for services without tiers.
+    /// Clusters that --lb prefers, nearest first, for services without tiers. Comma-separated.
     #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "lb")]
     lb_near: Vec<String>,
 }
@@ -102,16 +115,19 @@ impl LoadBalancers {
         match self.lb_provider.as_str() {
             "builtin" => return Ok(Balancing::BuiltIn(self.lb_pool.clone())),
             other if self.lb || !self.lb_pool.0.is_empty() => {
-                let what = format!("--lb and --lb-pool are for the built-in balancer, and not for `{other}`");
-                return Err(Failure::usage(&what, "leave out --lb-provider, or the others").into());
+                let what =
+                    format!("--lb and --lb-pool need the built-in provider, but --lb-provider is `{other}`");
+                return Err(
+                    Failure::usage(&what, "remove --lb-provider, or remove --lb and --lb-pool").into()
+                );
             }
             "none" => return Ok(Balancing::Nobody),
             _ => {}
         }
         let found = Registry::default().find(&self.lb_provider);
         found.map(Balancing::By).map_err(|_| {
-            let what = format!("`{}` makes no load balancers", self.lb_provider);
-            Failure::usage(&what, "choose builtin, none, or grpc://HOST:PORT").into()
+            let what = format!("unknown load balancer provider `{}`", self.lb_provider);
+            Failure::usage(&what, "use builtin, none, or grpc://HOST:PORT").into()
         })
     }
 }
@@ -123,9 +139,9 @@ pub(crate) fn balancer() -> anyhow::Result<Balancer> {
     Ok(Balancer::start(DataPath::UserSpace, threads).map_err(|error| Failure::lb(&error))?)
 }
 
-/// What can be done with a hub's data instead of running it.
+/// Commands on the data of a hub, instead of running it.
 #[derive(Subcommand)]
-enum Instead {
+enum DataCommand {
     Backup(backup::Backup),
     Restore(restore::Restore),
 }
@@ -134,10 +150,10 @@ enum Instead {
 struct Address(Option<SocketAddr>);
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Lost {
-    /// Keep them, marked stale.
+enum LostMembers {
+    /// Keep the endpoints, marked as stale.
     Retain,
-    /// Take them away.
+    /// Remove the endpoints.
     Withdraw,
 }
 
@@ -147,21 +163,21 @@ fn address(text: &str) -> Result<Address, String> {
     }
     text.parse()
         .map(|address| Address(Some(address)))
-        .map_err(|_| format!("`{text}` is no address such as 127.0.0.1:9464"))
+        .map_err(|_| format!("invalid address `{text}`: use IP:PORT, such as 127.0.0.1:9464, or none"))
 }
 
 impl Hub {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        match self.instead {
-            Some(Instead::Backup(backup)) => return Box::pin(backup.run()).await,
-            Some(Instead::Restore(restore)) => return restore.run(),
+        match self.command {
+            Some(DataCommand::Backup(backup)) => return Box::pin(backup.run()).await,
+            Some(DataCommand::Restore(restore)) => return restore.run(),
             None => {}
         }
         let balancing = self.lb.balancing()?;
         logs::start(self.log_format);
         let identity = match self.identity {
             Some(identity) => identity,
-            None => host().context("cannot tell who this replica is; say it with --identity")?,
+            None => host().context("cannot determine the host name; set --identity")?,
         };
         let own = match self.api.own_data_dir() {
             Some(data_dir) => {
@@ -176,8 +192,8 @@ impl Hub {
             None => Api::reached_by(self.api.config().await?)?,
         };
         let liveness = match self.liveness {
-            Lost::Retain => Liveness::Retain,
-            Lost::Withdraw => Liveness::Withdraw,
+            LostMembers::Retain => Liveness::Retain,
+            LostMembers::Withdraw => Liveness::Withdraw,
         };
         let options = Options {
             namespace: self.api.namespace,
@@ -188,7 +204,7 @@ impl Hub {
             balancing,
             ..Options::new(identity)
         };
-        let asked = signals::asked_to_end()?;
+        let asked = signals::shutdown()?;
         let shutdown = async move {
             asked.await;
             tracing::info!("stopping");
@@ -224,8 +240,8 @@ impl Hub {
         };
         drop(own);
         if let Some(balancer) = &balancer {
-            tracing::info!("open connections may finish; ask again to end them");
-            let again = signals::asked_to_end()?;
+            tracing::info!("waiting for open connections to finish; a second signal closes them");
+            let again = signals::shutdown()?;
             tokio::select! {
                 () = balancer.finish() => {}
                 () = again => {}

@@ -1,4 +1,4 @@
-//! `atoll join`: makes a cluster a member.
+//! `atoll join`: joins a cluster to the clusterset.
 
 use std::path::PathBuf;
 
@@ -6,78 +6,94 @@ use atoll_hub::join::{Place, Propagation, Request};
 use atoll_hub::networks::{Networks, Range, Ranges};
 use clap::Args;
 
-use crate::cli::HubApi;
+use crate::context::HubApi;
 use crate::failure::Failure;
-use crate::{logs, patience, signals};
+use crate::{logs, progress, signals};
 
-/// Make a cluster a member of the clusterset. If it can't be finished, or is interrupted, what this run made is taken away again.
+/// Join a cluster to the clusterset.
+///
+/// If the join fails or is interrupted, its changes are rolled back.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Join a cluster
   atoll join paris --cluster-kubeconfig paris.yaml
-  atoll join paris --cluster-kubeconfig paris.yaml --allow-propagation=deployments.apps,services,configmaps
-  atoll join tokyo --cluster-kubeconfig all.yaml --cluster-context tokyo --context hub
-  atoll join lab --cluster-kubeconfig lab.yaml --pod-cidr 10.7.0.0/16 --service-cidr 10.107.0.0/16")]
+
+  # Let policies copy some kinds of objects to it
+  atoll join paris --cluster-kubeconfig paris.yaml \\
+    --allow-propagation=deployments.apps,services,configmaps
+
+  # Use contexts of one kubeconfig for the hub and the member
+  atoll join tokyo --cluster-kubeconfig all.yaml --cluster-context tokyo \\
+    --kubeconfig all.yaml --context hub
+
+  # Declare the networks of a cluster whose API does not show them
+  atoll join lab --cluster-kubeconfig lab.yaml \\
+    --pod-cidr 10.7.0.0/16 --service-cidr 10.107.0.0/16")]
 pub(crate) struct Join {
-    /// The member's name: a DNS label of at most 48 characters. It is the cluster id, and does not change.
+    /// Name of the member: a DNS label of at most 48 characters. It is also the cluster ID and cannot be changed.
     name: String,
-    /// The kubeconfig of the member, with an administrator's rights; the hub gets far less.
+    /// Kubeconfig of the cluster, with administrator rights. The hub gets its own account with fewer rights.
     #[arg(long, value_name = "FILE")]
     cluster_kubeconfig: PathBuf,
-    /// The context in it [default: its current one].
+    /// Context in the kubeconfig of the cluster [default: the current context].
     #[arg(long, value_name = "CONTEXT")]
     cluster_context: Option<String>,
     #[command(flatten)]
     hub: HubApi,
-    /// The name of the clusterset; only its first member can choose it.
+    /// Name of the clusterset; only the first member can set it.
     #[arg(long, value_name = "NAME")]
     clusterset: Option<String>,
-    /// A pod network; endpoints outside of the declared ones and the nodes stay behind. Can be repeated.
+    /// Pod network. Endpoints outside of the declared networks and the nodes are not exported. Can be repeated.
     #[arg(long = "pod-cidr", value_name = "CIDR")]
     pods: Vec<Range>,
-    /// A service network, where the member's API does not tell it. Can be repeated.
+    /// Service network, if the cluster's API does not show it. Can be repeated.
     #[arg(long = "service-cidr", value_name = "CIDR")]
     services: Vec<Range>,
-    /// A range whose endpoints pass whatever they are, such as a part of 127.0.0.0/8. Can be repeated.
+    /// Network whose endpoints are always exported, such as a part of 127.0.0.0/8. Can be repeated.
     #[arg(long = "endpoint-cidr", value_name = "CIDR")]
     endpoints: Vec<Range>,
-    /// Join although pod or service networks overlap those of another member.
+    /// Join even if pod or service networks overlap with those of another member.
     #[arg(long)]
     allow_overlap: bool,
-    /// The address under which the hub reaches the member's API [default: that of the kubeconfig].
+    /// URL that the hub uses for the cluster's API [default: that of the kubeconfig].
     #[arg(long, value_name = "URL")]
     api_endpoint: Option<String>,
-    /// The cloud provider.
+    /// Cloud provider of the cluster.
     #[arg(long = "cluster-provider", value_name = "NAME")]
     provider: Option<String>,
-    /// The region.
+    /// Region of the cluster.
     #[arg(long = "cluster-region", value_name = "NAME")]
     region: Option<String>,
-    /// A zone. Can be repeated.
+    /// Zone of the cluster. Can be repeated.
     #[arg(long = "cluster-zone", value_name = "NAME")]
     zones: Vec<String>,
-    /// Let policies bring objects to it: of every kind, or of these, such as deployments.apps,configmaps. A join without it takes that
-    /// back.
+    /// Let policies copy objects to the cluster: of all kinds, or of a comma-separated list such as deployments.apps,configmaps. To
+    /// revoke it, join again without this flag.
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "*", value_delimiter = ',')]
     allow_propagation: Option<Vec<String>>,
 }
 
 impl Join {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        logs::talk();
+        logs::warnings_only();
         let name = self.name.clone();
-        let asked = signals::asked_to_end()?;
-        let joining = patience::saying(
-            "still joining: waiting for the API of the hub or of the member",
+        let asked = signals::shutdown()?;
+        let joining = progress::announce_if_slow(
+            "waiting for the API of the hub or of the cluster",
             Box::pin(self.join(asked)),
         );
         let joined = joining.await.map_err(|error| Failure::join(&name, &error))?;
         if let Some(overlap) = &joined.tolerated {
-            eprintln!("warning: {overlap}; traffic to addresses that both have goes astray");
+            eprintln!(
+                "warning: {overlap}; traffic to addresses in both networks may reach the wrong cluster"
+            );
         }
-        let again = if joined.again { " again, with new credentials" } else { "" };
-        eprintln!("`{}` has joined the clusterset `{}`{again}", joined.cluster, joined.clusterset);
+        let again = if joined.again { " again; its credentials were renewed" } else { "" };
+        eprintln!("`{}` joined the clusterset `{}`{again}", joined.cluster, joined.clusterset);
         if joined.networks.pods.0.is_empty() {
-            eprintln!("note: its pod network is unknown, and was not compared with others; see --pod-cidr");
+            eprintln!(
+                "note: the pod network is unknown and was not checked for overlaps; set it with --pod-cidr"
+            );
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `atoll lb`: carries connections until it is told to stop.
+//! `atoll lb`: balances connections until a signal ends it.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -15,82 +15,92 @@ use crate::failure::Failure;
 use crate::logs::{self, Format};
 use crate::signals;
 
-/// Carry connections from one address to backends of many clusters, at layer 4.
+/// Balance connections across clusters, at layer 4.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  atoll lb --hub hub.kubeconfig --interface eth0 --state /var/lib/atoll/lb.json
-                                                  what the hub says, on this machine; also while the hub is gone
-  atoll lb --hub hub.kubeconfig --near paris,tokyo pods of paris, then of tokyo, then of the others
-  atoll lb --config lb.yaml                       what a file says
-  atoll lb --config lb.yaml --check               say whether the file can be used, and do nothing
-  kill -HUP <pid>                                  look at the file now; changes are noticed within a second anyway
+  # Balance the MultiClusterServices of the hub on this host; the state file
+  # lets it restart while the hub is down
+  atoll lb --hub hub.kubeconfig --interface eth0 \\
+    --state /var/lib/atoll/lb.json
 
-The file:
+  # Prefer backends in paris, then in tokyo
+  atoll lb --hub hub.kubeconfig --near paris,tokyo
+
+  # Use a configuration file; changes are applied within a second
+  atoll lb --config lb.yaml
+
+  # Check the file and exit
+  atoll lb --config lb.yaml --check
+
+Configuration file:
   listeners:
   - name: shop/web
     address: 127.0.0.1:8080
-    protocol: TCP                                  # or UDP
-    algorithm: Maglev                              # or LeastConnections
+    protocol: TCP              # or UDP
+    algorithm: Maglev          # or LeastConnections
     clusters:
-      paris: {weight: 3}                           # three of four connections, however many backends it has
-      tokyo: {weight: 1, tier: 0}                  # a higher tier is used only when no lower one has a healthy backend
+      paris: {weight: 3}       # three of four connections
+      tokyo: {weight: 1, tier: 0}
+      oslo: {tier: 1}          # only if tier 0 has no healthy backend
     health: {interval: 500ms, timeout: 500ms, rise: 2, fall: 2}
     backends:
     - {address: 10.1.0.4:8080, cluster: paris}
     - {address: 10.2.0.9:8080, cluster: tokyo}
-Further fields of a listener: interface (its address is put there), affinity, ejection, drain, proxyProtocol, source {keep} or {first, last}, limits {connections, perClient}, connectTimeout,
-idleTimeout; of a backend: weight, draining: docs/lb.md has all with their defaults. A change drops no connection; the first SIGTERM lets open ones finish
-(`drain`), the second ends them.")]
+    - {address: 10.3.0.2:8080, cluster: oslo}
+
+See docs/lb.md for all fields and their defaults. A change of the configuration
+closes no connection. The first SIGTERM waits for open connections to finish
+(`drain`), the second closes them. SIGHUP reloads the file at once.")]
 pub(crate) struct Lb {
-    /// The file that says where to listen, and for which backends.
+    /// Configuration file with listeners and backends.
     #[arg(long, value_name = "FILE", required_unless_present = "hub")]
     config: Option<PathBuf>,
-    /// Only check the file.
+    /// Check the configuration file and exit.
     #[arg(long, conflicts_with = "hub")]
     check: bool,
-    /// The kubeconfig of the hub's API, which says what to carry: `MultiClusterServices` of type `LoadBalancer`.
-    #[arg(long, value_name = "KUBECONFIG", conflicts_with = "config")]
+    /// Kubeconfig of the hub's API; balances its `MultiClusterServices` of type `LoadBalancer`.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
     hub: Option<PathBuf>,
-    /// The context in it [default: its current one].
-    #[arg(long, requires = "hub", conflicts_with = "config")]
+    /// Context in the kubeconfig [default: the current context].
+    #[arg(long, value_name = "CONTEXT", requires = "hub", conflicts_with = "config")]
     context: Option<String>,
-    /// The namespace of the hub in its API.
-    #[arg(long, default_value = atoll_hub::options::NAMESPACE, conflicts_with = "config")]
+    /// Namespace in the hub's API for Atoll's credentials and state.
+    #[arg(long, value_name = "NAMESPACE", default_value = atoll_hub::options::NAMESPACE, conflicts_with = "config")]
     namespace: String,
-    /// The interface that addresses are put on, and announced [default: they are there already].
+    /// Network interface to add the addresses to, and to announce them on [default: none; the host must have them].
     #[arg(long, value_name = "NAME", requires = "hub", conflicts_with = "config")]
     interface: Option<String>,
-    /// Where to note what the hub said last, so that a restart can do without it; of the same form as --config.
+    /// File to save the last configuration from the hub in, for restarts while the hub is down; same format as --config.
     #[arg(long, value_name = "FILE", requires = "hub", conflicts_with = "config")]
     state: Option<PathBuf>,
-    /// Clusters that this balancer prefers, the nearest first, with commas in between; the others take over when none of these has
-    /// anybody healthy. For services that have no tiers of their own.
+    /// Clusters to prefer, nearest first, for services without tiers. Other clusters are used when these have no healthy backend.
+    /// Comma-separated.
     #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "hub", conflicts_with = "config")]
     near: Vec<String>,
-    /// Who carries connections. The kernel needs the capability `NET_ADMIN`, keeps connections and rules when this process ends, and
-    /// knows neither the PROXY protocol, nor least connections, nor limits.
-    #[arg(long, value_enum, default_value_t = Path::Auto)]
+    /// Data path. The kernel path needs the capability `NET_ADMIN`. It keeps connections and rules when this process exits, and does
+    /// not support the PROXY protocol, `LeastConnections` or limits.
+    #[arg(long, value_name = "PATH", value_enum, default_value_t = Path::Auto)]
     data_path: Path,
-    /// How many threads carry connections [default: one per processor].
+    /// Number of worker threads [default: one per CPU].
     #[arg(long, value_name = "NUMBER")]
     threads: Option<NonZero<usize>>,
-    /// Where /healthz, /readyz and /metrics are served; nowhere if not given.
+    /// Address to serve /healthz, /readyz and /metrics on [default: not served].
     #[arg(long, value_name = "ADDRESS")]
     metrics_address: Option<SocketAddr>,
-    /// How logs are written, to stderr.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    /// Format of log lines; logs go to stderr.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
 }
 
-/// Who carries connections.
+/// Which data path carries connections.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Path {
-    /// The kernel, for listeners that it can do everything for, if this process may tell it what to do and packets are forwarded
-    /// (`net.ipv4.ip_forward`); else this process.
+    /// The kernel, for listeners that it fully supports, if this process has `NET_ADMIN` and `net.ipv4.ip_forward` is on; otherwise
+    /// this process.
     Auto,
-    /// This process.
+    /// This process, in user space.
     UserSpace,
-    /// The kernel.
+    /// The kernel (nftables).
     Kernel,
 }
 
@@ -121,7 +131,7 @@ impl Lb {
             Path::Kernel => DataPath::Kernel,
         };
         let balancer = Balancer::start(path, threads).map_err(|error| Failure::lb(&error))?;
-        tracing::info!(threads, files, ?path, "ready to carry connections");
+        tracing::info!(threads, files, ?path, "ready");
         let pages = match self.metrics_address {
             Some(address) => {
                 Some(atoll_lb::listen_pages(address).await.map_err(|error| Failure::lb(&error))?)
@@ -143,16 +153,16 @@ impl Lb {
             }
         };
         let mut serve = std::pin::pin!(serve);
-        let end = signals::asked_to_end()?;
+        let end = signals::shutdown()?;
         tokio::select! {
             () = self.follow(hub, &balancer, at_once) => {}
             () = &mut serve => {}
             () = asked => {}
             () = end => {}
         }
-        tracing::info!("stopping: open connections may finish; ask again to end them");
+        tracing::info!("stopping: waiting for open connections to finish; a second signal closes them");
         balancer.stopping();
-        let again = signals::asked_to_end()?;
+        let again = signals::shutdown()?;
         tokio::select! {
             () = balancer.finish() => {}
             () = &mut serve => {}

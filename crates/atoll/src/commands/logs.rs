@@ -1,4 +1,4 @@
-//! `atoll logs`: what a container has printed.
+//! `atoll logs`: prints the logs of a container.
 
 use std::time::Duration;
 
@@ -13,36 +13,41 @@ use crate::objects::rest::{Rest, with_query};
 use crate::output;
 
 /// What has to be granted in a member for this.
-const RIGHT: &str = "pods,pods/log";
+const PERMISSIONS: &str = "pods,pods/log";
 
-/// Print what a container has printed.
+/// Print the logs of a container.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Print the logs of a pod of a member
   atoll logs -C member1 serve-5d9c9c6b5-x2x7k
+
+  # Follow the logs of one pod of a deployment, from the last 20 lines on
   atoll logs -C member1 deployment/serve --tail 20 -f
+
+  # Print the logs of a container before its last restart
   atoll logs -C member1 serve-5d9c9c6b5-x2x7k -c init --previous")]
 pub(crate) struct Logs {
-    /// A pod, or a workload or Service as KIND/NAME: then of one of its pods.
+    /// Pod name, or a workload or Service as KIND/NAME, to use one of its pods.
     #[arg(value_name = "POD")]
     pod: String,
     #[command(flatten)]
     cluster: ClusterApi,
-    /// The container [default: the first].
-    #[arg(short, long)]
+    /// Container name [default: the annotation kubectl.kubernetes.io/default-container, or the first container].
+    #[arg(short, long, value_name = "NAME")]
     container: Option<String>,
-    /// Go on with what it prints from now on.
+    /// Stream new log lines.
     #[arg(short, long)]
     follow: bool,
-    /// Only the last lines.
+    /// Number of recent lines to print [default: all].
     #[arg(long, value_name = "LINES")]
     tail: Option<u32>,
-    /// Of the container's last life.
+    /// Print the logs of the previous instance of the container.
     #[arg(short, long)]
     previous: bool,
-    /// Not what is older than this, such as 10s or 5m.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Only print logs newer than this, such as 10s or 5m.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
-    /// With the time before each line.
+    /// Print a timestamp before each line.
     #[arg(long)]
     timestamps: bool,
 }
@@ -55,7 +60,7 @@ impl Logs {
             reached.config.read_timeout = None;
         }
         let rest = Rest::of(reached)?;
-        let chosen = pods::choose(&rest, &self.pod, self.container.as_deref(), RIGHT).await?;
+        let chosen = pods::choose(&rest, &self.pod, self.container.as_deref(), PERMISSIONS).await?;
         let yes = |flag: bool| if flag { "true" } else { "" };
         let (tail, since) = (
             self.tail.map(|lines| lines.to_string()).unwrap_or_default(),
@@ -71,13 +76,13 @@ impl Logs {
             ("timestamps", yes(self.timestamps)),
         ];
         let request = Request::get(with_query(&chosen.path(&rest, "log"), &query)).body(Vec::new())?;
-        let what = format!("cannot read the log of {} ({})", chosen.pod, chosen.container);
+        let what = format!("cannot read the logs of {} ({})", chosen.pod, chosen.container);
         let stream = rest.client.request_stream(request).await;
-        let stream = stream.map_err(|error| rest.failure(&what, &error, RIGHT))?;
+        let stream = stream.map_err(|error| rest.failure(&what, &error, PERMISSIONS))?;
         let (mut stream, mut buffer) = (std::pin::pin!(stream), vec![0; 16 * 1024]);
         loop {
             let read = stream.read(&mut buffer).await?;
-            if read == 0 || !output::bytes_are_read(&buffer[..read])? {
+            if read == 0 || !output::write_bytes(&buffer[..read])? {
                 return Ok(());
             }
         }

@@ -9,57 +9,66 @@ use serde_json::json;
 use tokio::io::AsyncBufReadExt;
 
 use crate::cli::duration;
-use crate::commands::up::control::{self, Ask, Call, Protocol, Said};
+use crate::commands::up::control::{self, Call, Command, Protocol, Reply};
 use crate::commands::up::state::Dir;
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::{output, signals};
 
-/// Call an address or a name from a member of `atoll up`, by that cluster's DNS and service proxy.
+/// Call a service from a member of `atoll up`.
+///
+/// Names are resolved by the DNS server of that member, and addresses of Services by its service proxy.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Call an imported service
   atoll request --from member2 serve.default.svc.clusterset.local
+
+  # Call an address ten times a second, for ten seconds
   atoll request --from member2 127.34.128.7 --duration 10s --interval 100ms
+
+  # Send a datagram
   atoll request --from member1 echo.default.svc:7 --protocol udp --send hello
+
+  # Count the answers
   atoll request --from member2 serve.default.svc -o json | jq .answered
 
-It succeeds if every call was answered.")]
+Exits with 0 if every call was answered.")]
 pub(crate) struct Request {
-    /// What to call: a name or an address, with a port and a path if needed (`HOST[:PORT][/PATH]`).
+    /// Name or address to call, as `HOST[:PORT][/PATH]`; the default port is 80.
     #[arg(value_name = "ADDRESS")]
     target: String,
-    /// The member that calls.
+    /// Member to call from.
     #[arg(long, value_name = "MEMBER")]
     from: String,
-    /// The namespace of the caller, for short names.
-    #[arg(short, long, default_value = "default")]
+    /// Namespace of the caller, to resolve short names.
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
     namespace: String,
-    /// How to call.
-    #[arg(long, value_enum, default_value_t = Protocol::Http)]
+    /// Protocol.
+    #[arg(long, value_name = "PROTOCOL", value_enum, default_value_t = Protocol::Http)]
     protocol: Protocol,
-    /// What is sent over TCP and UDP.
+    /// Text to send with TCP or UDP.
     #[arg(long, value_name = "TEXT", default_value = "hello")]
     send: String,
-    /// How long to go on.
-    #[arg(long, default_value = "3s", value_parser = duration)]
+    /// How long to repeat the call.
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     duration: Duration,
-    /// The pause after each answer.
-    #[arg(long, default_value = "250ms", value_parser = duration)]
+    /// Pause between calls.
+    #[arg(long, value_name = "DURATION", default_value = "250ms", value_parser = duration)]
     interval: Duration,
-    /// The directory of the sandbox [default: that of $KUBECONFIG, or ~/.atoll/up].
+    /// Directory of the sandbox [default: that of $KUBECONFIG, or ~/.atoll/up].
     #[arg(long, value_name = "DIR", env = "ATOLL_UP_DIR")]
     dir: Option<PathBuf>,
-    /// How to print what was answered; for scripts, everything at the end.
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    /// Output format; json and yaml print everything at the end.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
 impl Request {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let (host, port, path) = parts(&self.target)?;
-        let dir = Dir::meant(self.dir)?;
+        let dir = Dir::existing(self.dir)?;
         let payload = if self.protocol == Protocol::Http { path } else { self.send };
-        let ask = Ask::Call(Call {
+        let command = Command::Call(Call {
             from: self.from,
             namespace: self.namespace,
             host,
@@ -69,37 +78,39 @@ impl Request {
             duration: self.duration,
             interval: self.interval,
         });
-        let mut stream = control::ask(&dir, &ask).await?;
+        let mut stream = control::send(&dir, &command).await?;
         let mut line = String::new();
         let mut tally = Tally::default();
-        let asked = signals::asked_to_end()?;
-        let mut asked = std::pin::pin!(asked);
+        let interrupted = signals::shutdown()?;
+        let mut interrupted = std::pin::pin!(interrupted);
         loop {
             line.clear();
             let read = tokio::select! {
                 read = stream.read_line(&mut line) => read?,
-                () = &mut asked => 0,
+                () = &mut interrupted => 0,
             };
             if read == 0 {
                 break;
             }
-            let said: Said = serde_json::from_str(&line)?;
-            if let Said::Refused(why) = &said {
-                return Err(
-                    Failure::usage(&format!("cannot call {}: {why}", self.target), "see --help").into()
-                );
+            let reply: Reply = serde_json::from_str(&line)?;
+            if let Reply::Refused(why) = &reply {
+                return Err(Failure::usage(
+                    &format!("cannot call {}: {why}", self.target),
+                    "list the members with `atoll clusters`",
+                )
+                .into());
             }
             if self.output == Format::Text {
-                output::text(&format!("{}\n", told(&said)))?;
+                output::text(&format!("{}\n", line_of(&reply)))?;
             }
-            tally.count(said);
+            tally.count(reply);
         }
         self.output.print(|| tally.text(), &tally.value())?;
         match tally.failed() {
             0 => Ok(()),
             failed => {
                 let what = format!("{failed} of {} calls failed", tally.all.len());
-                Err(Failure::plain(&what, "the answers above say why").into())
+                Err(Failure::plain(&what, "see the errors above").into())
             }
         }
     }
@@ -113,7 +124,10 @@ fn parts(target: &str) -> anyhow::Result<(String, Option<u16>, String)> {
         None => (target, "/"),
     };
     let bad = || {
-        Failure::usage(&format!("`{target}` is no address such as serve.default.svc:80/path"), "see --help")
+        Failure::usage(
+            &format!("invalid address `{target}`"),
+            "use HOST[:PORT][/PATH], such as serve.default.svc:80/path",
+        )
     };
     let (host, port) = match place.split_once(':') {
         Some((host, port)) => (host, Some(port.parse().map_err(|_| bad())?)),
@@ -126,9 +140,9 @@ fn parts(target: &str) -> anyhow::Result<(String, Option<u16>, String)> {
 }
 
 /// One line.
-fn told(said: &Said) -> String {
-    match said {
-        Said::Answer { took, text, endpoint, cluster, pod } => {
+fn line_of(reply: &Reply) -> String {
+    match reply {
+        Reply::Answer { took, text, endpoint, cluster, pod } => {
             let who = match (cluster, pod) {
                 (Some(cluster), Some(pod)) => format!("{cluster}/{pod}"),
                 (Some(cluster), None) => format!("{cluster} {endpoint}"),
@@ -136,9 +150,9 @@ fn told(said: &Said) -> String {
             };
             format!("{who}  {}  {text}", milliseconds(*took))
         }
-        Said::Failed { took, why } => format!("error  {}  {why}", milliseconds(*took)),
-        Said::Refused(why) => format!("error  {why}"),
-        Said::Done => String::new(),
+        Reply::Failed { took, why } => format!("error  {}  {why}", milliseconds(*took)),
+        Reply::Refused(why) => format!("error  {why}"),
+        Reply::Done => String::new(),
     }
 }
 
@@ -146,26 +160,26 @@ fn milliseconds(micros: u64) -> String {
     format!("{}.{} ms", micros / 1000, micros % 1000 / 100)
 }
 
-/// Everything that was said.
+/// Everything that was reply.
 #[derive(Default)]
 struct Tally {
-    all: Vec<Said>,
+    all: Vec<Reply>,
 }
 
 impl Tally {
-    fn count(&mut self, said: Said) {
-        self.all.push(said);
+    fn count(&mut self, reply: Reply) {
+        self.all.push(reply);
     }
 
     fn failed(&self) -> usize {
-        self.all.iter().filter(|said| !matches!(said, Said::Answer { .. })).count()
+        self.all.iter().filter(|reply| !matches!(reply, Reply::Answer { .. })).count()
     }
 
     /// How often each pod of each cluster answered.
-    fn by_whom(&self) -> BTreeMap<(String, String), usize> {
+    fn by_pod(&self) -> BTreeMap<(String, String), usize> {
         let mut counts = BTreeMap::new();
-        for said in &self.all {
-            if let Said::Answer { endpoint, cluster, pod, .. } = said {
+        for reply in &self.all {
+            if let Reply::Answer { endpoint, cluster, pod, .. } = reply {
                 let cluster = cluster.clone().unwrap_or_else(|| "outside".to_owned());
                 let pod = pod.clone().unwrap_or_else(|| endpoint.to_string());
                 *counts.entry((cluster, pod)).or_default() += 1;
@@ -176,9 +190,9 @@ impl Tally {
 
     /// The latencies of answers, sorted.
     fn latencies(&self) -> Vec<u64> {
-        let answered = self.all.iter().filter_map(|said| match said {
-            Said::Answer { took, .. } => Some(*took),
-            Said::Failed { .. } | Said::Refused(_) | Said::Done => None,
+        let answered = self.all.iter().filter_map(|reply| match reply {
+            Reply::Answer { took, .. } => Some(*took),
+            Reply::Failed { .. } | Reply::Refused(_) | Reply::Done => None,
         });
         let mut sorted: Vec<u64> = answered.collect();
         sorted.sort_unstable();
@@ -193,7 +207,7 @@ impl Tally {
         }
         text.push('\n');
         let rows: Vec<Vec<String>> = self
-            .by_whom()
+            .by_pod()
             .into_iter()
             .map(|((cluster, pod), count)| vec![cluster, pod, count.to_string()])
             .collect();
@@ -205,7 +219,7 @@ impl Tally {
 
     fn value(&self) -> serde_json::Value {
         let latencies = self.latencies();
-        let by = self.by_whom();
+        let by = self.by_pod();
         let by: Vec<_> = by
             .into_iter()
             .map(|((cluster, pod), answers)| json!({"cluster": cluster, "pod": pod, "answers": answers}))
@@ -251,7 +265,7 @@ mod tests {
         for (cluster, pod, took) in
             [("member1", "serve-a", 900), ("member2", "serve-b", 2100), ("member1", "serve-a", 1250)]
         {
-            tally.count(Said::Answer {
+            tally.count(Reply::Answer {
                 took,
                 text: "hello".to_owned(),
                 endpoint: "127.33.1.1:8080".parse().unwrap(),
@@ -259,14 +273,14 @@ mod tests {
                 pod: Some(pod.to_owned()),
             });
         }
-        tally.count(Said::Failed { took: 10, why: "refused".to_owned() });
+        tally.count(Reply::Failed { took: 10, why: "refused".to_owned() });
         let want = "\n4 calls, 3 answered, 1 failed; p50 1.2 ms, slowest 2.1 ms
 CLUSTER   POD       ANSWERS
 member1   serve-a   2
 member2   serve-b   1
 ";
         assert_eq!(tally.text(), want);
-        assert_eq!(told(&tally.all[0]), "member1/serve-a  0.9 ms  hello");
+        assert_eq!(line_of(&tally.all[0]), "member1/serve-a  0.9 ms  hello");
         assert_eq!(tally.value()["by"][1], json!({"cluster": "member2", "pod": "serve-b", "answers": 1}));
         assert_eq!(Tally::default().text(), "\n0 calls, 0 answered, 0 failed\n");
     }

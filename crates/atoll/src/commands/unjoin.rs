@@ -1,43 +1,51 @@
-//! `atoll unjoin`: makes a member leave.
+//! `atoll unjoin`: removes a member from the clusterset.
 
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::{HubApi, duration};
+use crate::cli::duration;
+use crate::context::HubApi;
 use crate::failure::Failure;
-use crate::{logs, patience};
+use crate::{logs, progress};
 
-/// Make a member leave: the others lose its endpoints, then the hub takes away what it wrote there, and its rights.
+/// Remove a member from the clusterset.
+///
+/// The other members lose its endpoints. Then the hub deletes what it wrote to the member, and its own account there.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Remove a member
   atoll unjoin paris
-  atoll unjoin paris --force       it is gone for good: forget it")]
+
+  # Remove a member that no longer exists
+  atoll unjoin paris --force")]
 pub(crate) struct Unjoin {
-    /// The member's name.
+    /// Name of the member.
     name: String,
     #[command(flatten)]
     hub: HubApi,
-    /// Do not clean the member. What it holds of ours stays there.
+    /// Do not clean up in the member. Objects that the hub created there are left behind.
     #[arg(long)]
     force: bool,
-    /// How long all of it may take.
-    #[arg(long, default_value = "60s", value_parser = duration)]
+    /// How long to wait for the hub to finish.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
 }
 
 impl Unjoin {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        logs::talk();
+        logs::warnings_only();
         let hub = self.hub.client().await?;
         let waiting = format!(
-            "waiting until the hub has cleaned `{}`, at most {} s",
+            "waiting for the hub to clean up `{}`, for up to {} s",
             self.name,
             self.timeout.as_secs()
         );
         let leaving = atoll_hub::unjoin::unjoin(&hub, &self.name, self.force, self.timeout);
-        patience::saying(&waiting, leaving).await.map_err(|error| Failure::unjoin(&self.name, &error))?;
-        eprintln!("`{}` has left", self.name);
+        progress::announce_if_slow(&waiting, leaving)
+            .await
+            .map_err(|error| Failure::unjoin(&self.name, &error))?;
+        eprintln!("`{}` left the clusterset", self.name);
         Ok(())
     }
 }

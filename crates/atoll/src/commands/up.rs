@@ -31,7 +31,7 @@ use clusters::Clusters;
 use report::Report;
 use state::Dir;
 
-/// How many members there are when nobody says.
+/// How many members there are by default.
 const MEMBERS: usize = 3;
 /// How many there may be: each has a block of loopback addresses, and so has the hub.
 const MOST_MEMBERS: usize = 100;
@@ -42,49 +42,58 @@ const IDENTITY: &str = "atoll-up";
 /// How long the hub may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// Run a whole clusterset on this machine: a hub and member clusters, in one process, with real sockets. No root, no Kubernetes.
+/// Run a hub and members on this machine, to try Atoll out.
+///
+/// Everything runs in one process, without root and without Kubernetes.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  atoll up                           a hub and three members; Ctrl-C stops them, and the next `up` goes on
-  atoll up --example                 the same, with a service exported from member1
-  atoll up --members 5 --dir /tmp/five --detach
-  atoll up --fresh                   begin anew
-  atoll down                         stop what runs in the background
+  # Run a hub and three members; Ctrl-C stops them, and their state is kept
+  atoll up
 
-MultiClusterServices of type LoadBalancer get an address of this machine, of 127.x too: see docs/lb.md.
-Members have loopback addresses only (127.x), IPv4 only; images that are not built in do not run: see docs/sandbox.md.")]
+  # Also export a service from member1
+  atoll up --example
+
+  # Run five members in the background
+  atoll up --members 5 --dir /tmp/five --detach
+  atoll down --dir /tmp/five
+
+  # Delete the state and start over
+  atoll up --fresh
+
+Members and load balancers use loopback addresses (127.x), IPv4 only. Pods run
+built-in images only: see docs/sandbox.md.")]
 pub(crate) struct Up {
-    /// How many members [default: as many as there were, or 3].
-    #[arg(long, value_name = "N")]
+    /// Number of members [default: as in the last run, or 3].
+    #[arg(long, value_name = "NUMBER")]
     members: Option<usize>,
-    /// Where its state is kept [default: ~/.atoll/up].
+    /// Directory for the state of the sandbox [default: ~/.atoll/up].
     #[arg(long, value_name = "DIR", env = "ATOLL_UP_DIR")]
     dir: Option<PathBuf>,
-    /// Forget what is in the directory, and begin anew.
+    /// Delete existing state first.
     #[arg(long)]
     fresh: bool,
-    /// Return when everything is ready, and go on in the background.
+    /// Run in the background; return when everything is ready.
     #[arg(long)]
     detach: bool,
-    /// Apply the walkthrough: a service in member1, exported.
+    /// Apply examples/serve.yaml: a service in member1, exported.
     #[arg(long)]
     example: bool,
-    /// What to print when everything is ready.
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    /// Output format of the summary.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
 impl Up {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         if !cfg!(target_os = "linux") {
-            let what = "`atoll up` needs Linux: other systems have one loopback address, and members need a network each";
-            return Err(Failure::plain(what, "use a virtual machine or a container with Linux").into());
+            let what = "`atoll up` needs Linux: every member needs a loopback network of its own";
+            return Err(Failure::plain(what, "use a Linux virtual machine or container").into());
         }
         if self.members.is_some_and(|members| !(1..=MOST_MEMBERS).contains(&members)) {
-            let what = format!("there can be 1 to {MOST_MEMBERS} members");
-            return Err(Failure::usage(&what, "choose another --members").into());
+            let what = format!("invalid number of members: must be 1 to {MOST_MEMBERS}");
+            return Err(Failure::usage(&what, "set --members to a number in this range").into());
         }
-        let dir = Dir::chosen(self.dir.clone())?;
+        let dir = Dir::for_start(self.dir.clone())?;
         if self.detach {
             let report = detach::start(&dir, self.members, self.fresh, self.example).await?;
             return self.print(&report);
@@ -105,15 +114,17 @@ impl Up {
         }
         let known = dir.load()?;
         if known.is_none() && dir.has_clusters() {
-            let what = format!("{} has clusters, and nothing says which", dir.0.display());
-            return Err(
-                Failure::directory(&what, "its state.json is gone; `atoll up --fresh` begins anew").into()
-            );
+            let what = format!("{} has the data of clusters, but no state.json", dir.0.display());
+            return Err(Failure::directory(
+                &what,
+                "state.json was deleted; `atoll up --fresh` deletes the rest and starts over",
+            )
+            .into());
         }
         let members = match (self.members, &known) {
             (Some(asked), Some(state)) if asked < state.members.len() => {
-                let what = format!("{} has {} members already", dir.0.display(), state.members.len());
-                return Err(Failure::usage(&what, "--fresh begins anew").into());
+                let what = format!("{} already has {} members", dir.0.display(), state.members.len());
+                return Err(Failure::usage(&what, "use --fresh to delete them and start over").into());
             }
             (Some(asked), _) => asked,
             (None, Some(state)) => state.members.len().max(1),
@@ -121,7 +132,7 @@ impl Up {
         };
         logs::to_file(&dir.path("log"))
             .with_context(|| format!("cannot write {}", dir.path("log").display()))?;
-        let asked = signals::asked_to_end()?;
+        let asked = signals::shutdown()?;
         let mut asked = std::pin::pin!(asked);
         // Clusters do not take turns with the hub's own work.
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
@@ -148,7 +159,7 @@ impl Up {
         runtime.shutdown_background();
         drop(lock);
         if ended.is_ok() && self.output == Format::Text {
-            eprintln!("stopped; `atoll up` goes on from here");
+            eprintln!("stopped; `atoll up` starts it again with its state");
         }
         ended
     }
@@ -190,16 +201,16 @@ impl Up {
         tokio::select! {
             ended = work => ended,
             () = carried => {
-                anyhow::bail!("the load balancer has ended by itself; {} says why", dir.path("log").display())
+                anyhow::bail!("the load balancer stopped unexpectedly; see {}", dir.path("log").display())
             }
             ended = &mut hub => {
                 ended?;
-                anyhow::bail!("the hub has ended by itself; {} says why", dir.path("log").display())
+                anyhow::bail!("the hub stopped unexpectedly; see {}", dir.path("log").display())
             }
             () = asked => {
                 drop(stop);
                 if tokio::time::timeout(GOODBYE, hub).await.is_err() {
-                    tracing::warn!("the hub did not give back its lease in time");
+                    tracing::warn!("the hub did not release its lease in time");
                 }
                 clusters.stop().await;
                 Ok(())

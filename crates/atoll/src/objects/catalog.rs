@@ -35,7 +35,7 @@ impl Resource {
     }
 
     /// `deployments.apps`, `services`: as `join --allow-propagation` and RBAC call them.
-    pub(crate) fn right(&self) -> String {
+    pub(crate) fn group_resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
@@ -63,13 +63,13 @@ impl Resource {
     }
 
     /// Whether it goes by this name; plural, singular, kind and short names count.
-    fn is_called(&self, name: &str) -> bool {
+    fn has_name(&self, name: &str) -> bool {
         let names = [&self.plural, &self.singular, &self.kind];
         names.into_iter().chain(&self.short).any(|own| own.eq_ignore_ascii_case(name))
     }
 
     /// Whether `apps`, or `v1.apps`, is where it is.
-    fn is_within(&self, place: &str) -> bool {
+    fn is_in(&self, place: &str) -> bool {
         place == self.group || place == format!("{}.{}", self.version, self.group).trim_end_matches('.')
     }
 }
@@ -111,13 +111,13 @@ impl Catalog {
 
     /// What a person means by a word: a resource by any of its names, with its group (and version) if they say so, or all of
     /// a category. Empty if nothing is called so.
-    pub(crate) fn called(&self, word: &str) -> Vec<&Resource> {
+    pub(crate) fn find(&self, word: &str) -> Vec<&Resource> {
         let (name, place) = match word.split_once('.') {
             Some((name, place)) => (name, Some(place)),
             None => (word, None),
         };
         let fits = |one: &&Resource| {
-            one.can("get") && one.is_called(name) && place.is_none_or(|place| one.is_within(place))
+            one.can("get") && one.has_name(name) && place.is_none_or(|place| one.is_in(place))
         };
         if let Some(found) = self.0.iter().find(fits) {
             return vec![found];
@@ -181,7 +181,7 @@ mod tests {
             ("deployments.batch", &[]),
             ("nothing", &[]),
         ] {
-            let found = catalog.called(word);
+            let found = catalog.find(word);
             let found: Vec<String> =
                 found.iter().map(|one| format!("{} {}", one.api_version(), one.plural)).collect();
             assert_eq!(found, want, "{word}");

@@ -16,18 +16,18 @@ const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Manifest {
     pub(crate) object: Value,
-    pub(crate) place: Place,
+    pub(crate) source: Source,
 }
 
 /// Where an object stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Source {
     file: String,
     /// Which document it is, from one on; none if there is only one.
     document: Option<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.document {
             Some(number) => write!(f, "{}, document {number}", self.file),
@@ -56,7 +56,7 @@ pub(crate) fn read(names: &[PathBuf]) -> anyhow::Result<Vec<Manifest>> {
     }
     if all.is_empty() {
         let names: Vec<String> = names.iter().map(|name| name.display().to_string()).collect();
-        return Err(Failure::manifest(&names.join(", "), "there is no object in it").into());
+        return Err(Failure::manifest(&names.join(", "), "it contains no objects").into());
     }
     Ok(all)
 }
@@ -86,16 +86,16 @@ pub(crate) fn objects(file: &str, content: &str) -> Result<Vec<Manifest>, Failur
     let several = documents.len() > 1;
     let mut all = Vec::new();
     for (index, document) in documents.into_iter().enumerate() {
-        let place = Place { file: file.to_owned(), document: several.then_some(index + 1) };
+        let source = Source { file: file.to_owned(), document: several.then_some(index + 1) };
         let object: Value = serde_saphyr::from_str(document)
-            .map_err(|error| Failure::manifest(&place.to_string(), &error.to_string()))?;
+            .map_err(|error| Failure::manifest(&source.to_string(), &error.to_string()))?;
         let objects = match (text(&object, "/kind"), object.get("items").and_then(Value::as_array)) {
             (kind, Some(items)) if kind.ends_with("List") => items.clone(),
             _ => vec![object],
         };
         for object in objects {
-            check(&object).map_err(|why| Failure::manifest(&place.to_string(), why))?;
-            all.push(Manifest { object, place: place.clone() });
+            check(&object).map_err(|why| Failure::manifest(&source.to_string(), why))?;
+            all.push(Manifest { object, source: source.clone() });
         }
     }
     Ok(all)
@@ -104,10 +104,10 @@ pub(crate) fn objects(file: &str, content: &str) -> Result<Vec<Manifest>, Failur
 /// Is it an object of Kubernetes, with a name?
 fn check(object: &Value) -> Result<(), &'static str> {
     if text(object, "/apiVersion").is_empty() || text(object, "/kind").is_empty() {
-        return Err("it has no apiVersion and kind");
+        return Err("apiVersion or kind is missing");
     }
     if text(object, "/metadata/name").is_empty() {
-        return Err("it has no metadata.name");
+        return Err("metadata.name is missing");
     }
     Ok(())
 }
@@ -143,7 +143,7 @@ mod tests {
 
     fn names(text: &str) -> Vec<String> {
         let read = objects("f", text).unwrap();
-        read.iter().map(|one| format!("{} {}", one.object["kind"].as_str().unwrap(), one.place)).collect()
+        read.iter().map(|one| format!("{} {}", one.object["kind"].as_str().unwrap(), one.source)).collect()
     }
 
     #[test]

@@ -24,25 +24,26 @@ impl Chosen {
     }
 }
 
-/// Reads `POD`, `pod/POD`, or a workload or Service as `KIND/NAME`; what was chosen for a person is said on stderr. `right` is what
-/// has to be granted in a member for what comes next.
+/// Reads `POD`, `pod/POD`, or a workload or Service as `KIND/NAME`; a choice among several is printed to stderr. `permissions` is what
+/// the hub must be granted in a member for what comes next.
 pub(crate) async fn choose(
     rest: &Rest,
     word: &str,
     container: Option<&str>,
-    right: &str,
+    permissions: &str,
 ) -> Result<Chosen, Failure> {
     let word = if word.contains('/') { word.to_owned() } else { format!("pods/{word}") };
     let target = targets::read(std::slice::from_ref(&word), &rest.catalog().await?)?.into_iter().next();
     let Some(Target { resource, name: Some(name) }) = target else {
-        return Err(Failure::usage(&format!("`{word}` is no pod"), "say POD, or KIND/NAME"));
+        return Err(Failure::usage(&format!("invalid pod `{word}`"), "give POD, or KIND/NAME"));
     };
     let what = format!("cannot get {}", subject(&resource, &name));
     let object = rest.get(&resource.object(&rest.namespace, &name), Form::Objects).await;
     let is_pod = resource.kind == "Pod";
-    let lacks = if is_pod { right.to_owned() } else { format!("{},{right}", resource.right()) };
+    let lacks =
+        if is_pod { permissions.to_owned() } else { format!("{},{permissions}", resource.group_resource()) };
     let object = object.map_err(|error| rest.failure(&what, &error, &lacks))?;
-    let pod = if is_pod { object } else { of_workload(rest, &word, &object, right).await? };
+    let pod = if is_pod { object } else { of_workload(rest, &word, &object, permissions).await? };
     let (container, note) = choose_container(&pod, container)?;
     if let Some(note) = note {
         eprintln!("{note}");
@@ -51,22 +52,22 @@ pub(crate) async fn choose(
 }
 
 /// One of the pods that an object speaks of: one that runs, if any does.
-async fn of_workload(rest: &Rest, word: &str, object: &Value, right: &str) -> Result<Value, Failure> {
+async fn of_workload(rest: &Rest, word: &str, object: &Value, permissions: &str) -> Result<Value, Failure> {
     let labels = selector(object).ok_or_else(|| {
-        let hint = "say the name of a pod; `atoll get pods` shows them";
-        Failure::usage(&format!("{word} selects no pods"), hint)
+        let hint = "give the name of a pod; list them with `atoll get pods`";
+        Failure::usage(&format!("{word} has no pod selector"), hint)
     })?;
     let path = format!("/api/v1/namespaces/{}/pods", escaped(&rest.namespace));
     let list = rest.get(&with_query(&path, &[("labelSelector", &labels)]), Form::Objects).await;
-    let list = list.map_err(|error| rest.failure("cannot list pods", &error, right))?;
+    let list = list.map_err(|error| rest.failure("cannot list pods", &error, permissions))?;
     let pods = list["items"].as_array().cloned().unwrap_or_default();
     let running = pods.iter().find(|pod| text(pod, "/status/phase") == "Running");
     let Some(pod) = running.or(pods.first()) else {
-        let hint = format!("`atoll describe {word}` may say why");
+        let hint = format!("see `atoll describe {word}`");
         return Err(Failure::plain(&format!("{word} has no pods"), &hint));
     };
     if pods.len() > 1 {
-        eprintln!("{word} has {} pods; this is {}", pods.len(), text(pod, "/metadata/name"));
+        eprintln!("Found {} pods, using pod/{}", pods.len(), text(pod, "/metadata/name"));
     }
     Ok(pod.clone())
 }
@@ -93,12 +94,12 @@ fn choose_container(pod: &Value, asked: Option<&str>) -> Result<(String, Option<
     match asked {
         Some(asked) if all.iter().any(|name| name == asked) => Ok((asked.to_owned(), None)),
         Some(asked) => {
-            let what = format!("{} has no container `{asked}`", text(pod, "/metadata/name"));
-            Err(Failure::usage(&what, &format!("it has {}", all.join(", "))))
+            let what = format!("container `{asked}` not found in pod {}", text(pod, "/metadata/name"));
+            Err(Failure::usage(&what, &format!("valid containers are {}", all.join(", "))))
         }
         None => {
             let first = main.iter().find(|name| *name == named).or(main.first()).cloned().unwrap_or_default();
-            let note = format!("container {first}, of {}; -c names another", all.join(", "));
+            let note = format!("Defaulted container \"{first}\" out of: {}", all.join(", "));
             Ok((first, (all.len() > 1).then_some(note)))
         }
     }
@@ -122,7 +123,7 @@ mod tests {
         assert_eq!(chosen(&pod(json!({})), Some("i")).unwrap(), ("i".to_owned(), false));
         let alone = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}});
         assert_eq!(chosen(&alone, None).unwrap(), ("a".to_owned(), false));
-        assert_eq!(chosen(&alone, Some("x")).unwrap_err().to_string(), "p has no container `x`");
+        assert_eq!(chosen(&alone, Some("x")).unwrap_err().to_string(), "container `x` not found in pod p");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::text;
 
 /// Why an object can't become a template.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum NotPromotable {
     /// It is a copy of a template already.
     Copy,
     /// Something else makes it: this.
@@ -20,42 +20,45 @@ pub(crate) enum Unfit {
     Deleted,
 }
 
-impl Unfit {
+impl NotPromotable {
     pub(crate) fn why(&self) -> String {
         match self {
-            Self::Copy => "it is a copy of a template in a hub already".to_owned(),
-            Self::Made { kind, name } => format!("{kind}/{name} makes it, and would make it again"),
-            Self::Stays => "such objects belong to one cluster, and policies leave them alone".to_owned(),
+            Self::Copy => "it already is a copy of a template of a hub".to_owned(),
+            Self::Made { kind, name } => format!("it is managed by {kind}/{name}"),
+            Self::Stays => {
+                "objects of this kind, name or namespace belong to one cluster and are never propagated"
+                    .to_owned()
+            }
             Self::Deleted => "it is being deleted".to_owned(),
         }
     }
 
     pub(crate) fn hint(&self) -> String {
         match self {
-            Self::Copy => "`atoll get resourcebindings -A` on the hub shows what is propagated".to_owned(),
+            Self::Copy => "see `atoll get resourcebindings -A` in the hub".to_owned(),
             Self::Made { kind, name } => format!("promote {kind}/{name} instead"),
-            Self::Stays | Self::Deleted => "promote something else".to_owned(),
+            Self::Stays | Self::Deleted => "promote another object".to_owned(),
         }
     }
 }
 
 /// The template: without what a server wrote into it, and without what belongs to one cluster.
-pub(crate) fn template(object: &Value) -> Result<Value, Unfit> {
+pub(crate) fn template(object: &Value) -> Result<Value, NotPromotable> {
     let meta = &object["metadata"];
     if !meta["deletionTimestamp"].is_null() {
-        return Err(Unfit::Deleted);
+        return Err(NotPromotable::Deleted);
     }
     if meta["labels"].get(label::PROPAGATED).is_some() {
-        return Err(Unfit::Copy);
+        return Err(NotPromotable::Copy);
     }
     let owners = meta["ownerReferences"].as_array();
     if let Some(owner) = owners.into_iter().flatten().find(|owner| owner["controller"] == true) {
         let name = text(owner, "/name").to_owned();
-        return Err(Unfit::Made { kind: text(owner, "/kind").to_lowercase(), name });
+        return Err(NotPromotable::Made { kind: text(owner, "/kind").to_lowercase(), name });
     }
     match ObjectKey::of(object) {
         Some(key) if travels(&key, object) => Ok(prune::prune(object)),
-        Some(_) | None => Err(Unfit::Stays),
+        Some(_) | None => Err(NotPromotable::Stays),
     }
 }
 
@@ -146,10 +149,10 @@ mod tests {
         let owner = json!([{"kind": "ReplicaSet", "name": "web-1", "controller": true}]);
         assert_eq!(
             with("ownerReferences", owner),
-            Err(Unfit::Made { kind: "replicaset".to_owned(), name: "web-1".to_owned() })
+            Err(NotPromotable::Made { kind: "replicaset".to_owned(), name: "web-1".to_owned() })
         );
-        assert_eq!(with("labels", json!({label::PROPAGATED: "hub"})), Err(Unfit::Copy));
-        assert_eq!(with("deletionTimestamp", json!("2027-01-15T08:00:00Z")), Err(Unfit::Deleted));
-        assert_eq!(with("namespace", json!("kube-system")), Err(Unfit::Stays));
+        assert_eq!(with("labels", json!({label::PROPAGATED: "hub"})), Err(NotPromotable::Copy));
+        assert_eq!(with("deletionTimestamp", json!("2027-01-15T08:00:00Z")), Err(NotPromotable::Deleted));
+        assert_eq!(with("namespace", json!("kube-system")), Err(NotPromotable::Stays));
     }
 }

@@ -51,22 +51,21 @@ impl Rest {
         Ok(Self { client, namespace, as_hub: reached.as_hub })
     }
 
-    /// A request that failed; `right` is what has to be granted for it, as in `join --allow-propagation`.
-    pub(crate) fn failure(&self, what: &str, error: &kube::Error, right: &str) -> Failure {
+    /// A request that failed; `permissions` is what has to be granted for it, as in `join --allow-propagation`.
+    pub(crate) fn failure(&self, what: &str, error: &kube::Error, permissions: &str) -> Failure {
         let failure = Failure::request(what, error);
         let Some(member) = &self.as_hub else { return failure };
         match error {
             kube::Error::Api(status) if status.code == 403 => failure.with_hint(&format!(
-                "the hub may not do that in `{member}`: `atoll join {member} --cluster-kubeconfig FILE \
-                 --allow-propagation={right}` lets it (name all kinds: a join replaces what was granted before)"
+                "the hub lacks this permission in `{member}`; grant it with `atoll join {member} --cluster-kubeconfig FILE \
+                 --allow-propagation={permissions}` (list all kinds: a join replaces earlier grants)"
             )),
             kube::Error::Api(status) if status.code == 401 => failure.with_hint(&format!(
-                "the hub's credentials are no longer good there: `atoll join {member} --cluster-kubeconfig FILE` \
-                 makes new ones"
+                "the hub's credentials for `{member}` are no longer valid; renew them with `atoll join {member} --cluster-kubeconfig FILE`"
             )),
             kube::Error::Api(_) => failure,
             _ => failure.with_hint(&format!(
-                "`atoll clusters -o wide` says how `{member}` is; its API has to be reachable from here, too"
+                "check `atoll clusters -o wide`; the API of `{member}` must also be reachable from this host"
             )),
         }
     }
@@ -78,7 +77,7 @@ impl Rest {
             let named = self.client.list_api_groups_aggregated().await?;
             Ok(Catalog::read(&[core, named]))
         };
-        asked.await.map_err(|error| self.failure("cannot ask what there is", &error, "namespaces"))
+        asked.await.map_err(|error| self.failure("cannot discover the API resources", &error, "namespaces"))
     }
 
     pub(crate) async fn get(&self, path: &str, form: Form) -> Result<Value, kube::Error> {
@@ -169,7 +168,7 @@ impl Rest {
         let events = self.client.request_events::<Value>(request).await?;
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
-            match event.context("the watch broke off")? {
+            match event.context("the watch failed")? {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
                     if !each(object)? {
                         return Ok(());

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::text;
 use crate::output;
 
-/// How a table is to look.
+/// How a table is to options.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Look {
+pub(crate) struct TableOptions {
     /// With the columns that are left out otherwise.
     pub(crate) wide: bool,
     /// With a first column for the cluster, which stands in the rows.
@@ -20,8 +20,8 @@ pub(crate) struct Look {
 
 /// Prints a table, and further rows of it later: columns keep their widths.
 #[derive(Debug)]
-pub(crate) struct Printer {
-    look: Look,
+pub(crate) struct TablePrinter {
+    options: TableOptions,
     columns: Vec<Column>,
     widths: Vec<usize>,
     headed: bool,
@@ -35,9 +35,9 @@ struct Column {
     named: bool,
 }
 
-impl Printer {
-    pub(crate) fn new(look: Look) -> Self {
-        Self { look, columns: Vec::new(), widths: Vec::new(), headed: false }
+impl TablePrinter {
+    pub(crate) fn new(options: TableOptions) -> Self {
+        Self { options, columns: Vec::new(), widths: Vec::new(), headed: false }
     }
 
     /// The text of a `Table`; nothing if it has no rows.
@@ -63,24 +63,24 @@ impl Printer {
 
     fn column(&self, column: &Value) -> Column {
         let name = text(column, "/name");
-        let shown = self.look.wide || column["priority"].as_i64().unwrap_or(0) == 0;
+        let shown = self.options.wide || column["priority"].as_i64().unwrap_or(0) == 0;
         let named = text(column, "/format") == "name" || name.eq_ignore_ascii_case("name");
         Column { name: name.to_uppercase(), shown, named }
     }
 
     fn header(&self) -> Vec<String> {
-        let cluster = self.look.clusters.then(|| "CLUSTER".to_owned());
-        let namespace = self.look.namespaces.then(|| "NAMESPACE".to_owned());
+        let cluster = self.options.clusters.then(|| "CLUSTER".to_owned());
+        let namespace = self.options.namespaces.then(|| "NAMESPACE".to_owned());
         let names = self.columns.iter().filter(|column| column.shown).map(|column| column.name.clone());
         cluster.into_iter().chain(namespace).chain(names).collect()
     }
 
     fn row(&self, row: &Value) -> Vec<String> {
-        let cluster = self.look.clusters.then(|| text(row, "/cluster").to_owned());
-        let namespace = self.look.namespaces.then(|| text(row, "/object/metadata/namespace").to_owned());
+        let cluster = self.options.clusters.then(|| text(row, "/cluster").to_owned());
+        let namespace = self.options.namespaces.then(|| text(row, "/object/metadata/namespace").to_owned());
         let cells = row["cells"].as_array().into_iter().flatten().zip(&self.columns);
         let cells = cells.filter(|(_, column)| column.shown).map(|(value, column)| {
-            let prefix = if column.named { self.look.prefix.as_str() } else { "" };
+            let prefix = if column.named { self.options.prefix.as_str() } else { "" };
             format!("{prefix}{}", cell(value))
         });
         cluster.into_iter().chain(namespace).chain(cells).collect()
@@ -122,20 +122,20 @@ mod tests {
 
     #[test]
     fn a_table_looks_like_kubectls() {
-        let print = |look| Printer::new(look).print(&pods());
+        let print = |options| TablePrinter::new(options).print(&pods());
         let want = "\
 NAME    READY    RESTARTS
 web-1   1/1      0
 a       0/1...   12
 ";
-        assert_eq!(print(Look::default()), want);
+        assert_eq!(print(TableOptions::default()), want);
         let want = "\
 NAMESPACE   NAME        READY    RESTARTS   IP
 shop        pod/web-1   1/1      0          127.0.1.1
 default     pod/a       0/1...   12
 ";
         assert_eq!(
-            print(Look { wide: true, clusters: false, namespaces: true, prefix: "pod/".to_owned() }),
+            print(TableOptions { wide: true, clusters: false, namespaces: true, prefix: "pod/".to_owned() }),
             want
         );
     }
@@ -149,13 +149,13 @@ CLUSTER   NAMESPACE   NAME    READY    RESTARTS
 paris     shop        web-1   1/1      0
 tokyo     default     a       0/1...   12
 ";
-        let look = Look { clusters: true, namespaces: true, ..Look::default() };
-        assert_eq!(Printer::new(look).print(&table), want);
+        let options = TableOptions { clusters: true, namespaces: true, ..TableOptions::default() };
+        assert_eq!(TablePrinter::new(options).print(&table), want);
     }
 
     #[test]
     fn further_rows_stand_below_the_first() {
-        let mut printer = Printer::new(Look::default());
+        let mut printer = TablePrinter::new(TableOptions::default());
         printer.print(&pods());
         let later = json!({"rows": [{"cells": ["b", "1/1", 1, ""]}]});
         assert_eq!(printer.print(&later), "b       1/1      1\n");
@@ -165,6 +165,6 @@ tokyo     default     a       0/1...   12
     #[test]
     fn narrow_columns_are_six_wide() {
         let table = json!({"columnDefinitions": [{"name": "A"}, {"name": "B"}], "rows": [{"cells": [1, 2]}]});
-        assert_eq!(Printer::new(Look::default()).print(&table), "A     B\n1     2\n");
+        assert_eq!(TablePrinter::new(TableOptions::default()).print(&table), "A     B\n1     2\n");
     }
 }

@@ -12,7 +12,7 @@ pub(crate) struct Target {
 
 /// Reads `KIND[,KIND] [NAME…]`, or any number of `KIND/NAME`.
 pub(crate) fn read(words: &[String], catalog: &Catalog) -> Result<Vec<Target>, Failure> {
-    let resources = |word: &str| match catalog.called(word) {
+    let resources = |word: &str| match catalog.find(word) {
         found if found.is_empty() => Err(Failure::no_such_kind(word)),
         found => Ok(found.into_iter().cloned().collect::<Vec<_>>()),
     };
@@ -22,8 +22,8 @@ pub(crate) fn read(words: &[String], catalog: &Catalog) -> Result<Vec<Target>, F
             let pair = word.split_once('/').filter(|(kind, name)| !kind.is_empty() && !name.is_empty());
             let Some((kind, name)) = pair else {
                 return Err(Failure::usage(
-                    &format!("`{word}` is no KIND/NAME"),
-                    "say either KIND NAME NAME…, or KIND/NAME KIND/NAME…",
+                    &format!("invalid argument `{word}`: expected KIND/NAME"),
+                    "use either KIND NAME NAME…, or KIND/NAME KIND/NAME…",
                 ));
             };
             let named = |resource| Target { resource, name: Some(name.to_owned()) };
@@ -67,9 +67,9 @@ mod tests {
             (&["pod", "a", "b"], Ok(vec!["pods a", "pods b"])),
             (&["pod,service", "a"], Ok(vec!["pods a", "services a"])),
             (&["pod/a", "service/b"], Ok(vec!["pods a", "services b"])),
-            (&["pod/a", "b"], Err("`b` is no KIND/NAME")),
-            (&["pod/"], Err("`pod/` is no KIND/NAME")),
-            (&["boats"], Err("this cluster has nothing called `boats`")),
+            (&["pod/a", "b"], Err("invalid argument `b`: expected KIND/NAME")),
+            (&["pod/"], Err("invalid argument `pod/`: expected KIND/NAME")),
+            (&["boats"], Err("the cluster has no resource type `boats`")),
         ] {
             let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
             let got = read(&words, &catalog).map_err(|failure| failure.to_string());

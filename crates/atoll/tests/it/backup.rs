@@ -41,11 +41,11 @@ async fn a_directory_at_rest_is_copied_and_comes_back() {
     let [data, other_text, file] = [&data, &other, &file].map(|path| path.to_str().unwrap());
     let (code, out, talk) = atoll(&["hub", "backup", "--data-dir", data, "-o", file]);
     assert_eq!((code, talk.as_str()), (Some(0), ""));
-    assert_eq!(out, format!("3 objects at revision 3 in {file}\n"));
+    assert_eq!(out, format!("backed up 3 objects at revision 3 to {file}\n"));
     let restore = ["hub", "restore", file, "--data-dir", other_text];
     let (code, out, talk) = atoll(&restore);
     assert_eq!((code, talk.as_str()), (Some(0), ""));
-    assert_eq!(out, "3 objects of revision 3; the hub goes on from revision 1000000003\n");
+    assert_eq!(out, "restored 3 objects of revision 3; the hub continues from revision 1000000003\n");
     assert_eq!(names(&other), ["n0", "n1", "n2"]);
 
     let (code, _, talk) = atoll(&restore);
@@ -53,7 +53,7 @@ async fn a_directory_at_rest_is_copied_and_comes_back() {
     let want = format!(
         "error: cannot restore into {other_text}
   why: {other_text} is not empty
-  hint: name another directory, or add --force: what is there then moves to restore.old
+  hint: use another directory, or --force to move existing data to restore.old
 "
     );
     assert_eq!(talk, want);
@@ -104,7 +104,7 @@ fn a_backup_that_broke_off_and_a_directory_without_data_are_named() {
         atoll(&["hub", "backup", "--data-dir", "/nonexistent", "-o", file.to_str().unwrap()]);
     assert_eq!(code, Some(2));
     assert!(
-        talk.starts_with("error: there is no hub's data in /nonexistent\n  hint: name the --data-dir"),
+        talk.starts_with("error: no data of a hub in /nonexistent\n  hint: use the --data-dir"),
         "{talk}"
     );
 }

@@ -103,18 +103,23 @@ fn a_file_is_followed_and_connections_outlive_its_changes() {
     write(paris);
     let lb = Lb::start(&config);
     let address: SocketAddr = lb.says("listening")["address"].as_str().unwrap().parse().unwrap();
-    lb.says("took the configuration");
+    lb.says("applied the configuration");
     let (mut old, name) = connect(address);
     assert_eq!(name, "paris");
 
     std::fs::write(&config, "listeners: [{name: web}]").unwrap();
     lb.signal("-HUP");
-    assert!(lb.says("the configuration stays as it was")["why"].as_str().unwrap().contains("address"));
+    assert!(
+        lb.says("the new configuration is invalid; keeping the last one")["why"]
+            .as_str()
+            .unwrap()
+            .contains("address")
+    );
     assert_eq!(connect(address).1, "paris");
 
     // Without a signal it takes up to a second.
     write(tokyo);
-    lb.says("took the configuration");
+    lb.says("applied the configuration");
     assert_eq!(connect(address).1, "tokyo");
     assert!(repeats(&mut old), "a connection to a backend that is no longer listed may finish");
 
@@ -137,9 +142,9 @@ fn a_wrong_file_is_refused_at_the_start_with_everything_that_is_wrong() {
     .unwrap();
     let path = config.to_str().unwrap();
     let want = format!(
-        "error: {path} cannot be used
-  why: `a` and `b` both want TCP 127.0.0.1:80
-  hint: see `atoll lb --help` for an example of the file
+        "error: invalid configuration file {path}
+  why: `a` and `b` both use TCP 127.0.0.1:80
+  hint: see `atoll lb --help` for an example
 "
     );
     assert_eq!(atoll(&["lb", "--config", path, "--check"]), (Some(2), String::new(), want));
@@ -205,11 +210,11 @@ fn a_hub_that_is_there_already_is_said_and_no_panic() {
     let address = url.rsplit('/').next().unwrap();
     let other = folder.path().join("other");
     for (data, address, hint) in
-        [(&data, "127.0.0.1:0", "another hub runs"), (&other, address, "--api-address")]
+        [(&data, "127.0.0.1:0", "another hub is running"), (&other, address, "--api-address")]
     {
         let output = hub(data, address).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("cannot start the hub's own API") && said.contains(hint), "{said}");
+        assert!(said.contains("cannot start the hub's own API server") && said.contains(hint), "{said}");
     }
 }

@@ -4,6 +4,7 @@
 
 mod backup;
 mod balanced;
+mod help;
 mod lb;
 mod members;
 mod objects;
@@ -59,52 +60,13 @@ fn the_version_is_one_line() {
 }
 
 #[test]
-fn help_has_examples_for_every_command() {
-    for command in [
-        "hub",
-        "join",
-        "unjoin",
-        "clusters",
-        "cluster",
-        "cluster label",
-        "cluster taint",
-        "get",
-        "describe",
-        "logs",
-        "exec",
-        "promote",
-        "apply",
-        "delete",
-        "bench",
-        "bench api",
-        "bench policies",
-        "bench propagation",
-        "dns",
-        "dns setup",
-        "dns manifest",
-        "lb",
-        "crds",
-        "completion",
-        "up",
-        "down",
-        "request",
-        "member",
-    ] {
-        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        let (code, help, _) = atoll(&words);
-        assert_eq!(code, Some(0), "{command}");
-        assert!(help.contains("Example") && help.contains(&format!("atoll {command}")), "{command}: {help}");
-    }
-}
-
-#[test]
 fn a_name_that_is_no_label_is_refused_before_anything_is_read() {
     let long = "x".repeat(49);
     for name in ["Paris", "a.b", "-a", &long] {
         let (code, out, talk) = atoll(&["join", "--cluster-kubeconfig", "/nonexistent", "--", name]);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{name}");
         let want = format!(
-            "error: cannot join `{name}`: `{name}` cannot be the name of a member
+            "error: cannot join `{name}`: `{name}` is not a valid name for a member
   why: a name is a DNS label (a-z, 0-9 and inner dashes) of at most 48 characters
   hint: choose another name, such as `paris` or `eu-west-1`
 "
@@ -118,9 +80,9 @@ fn a_clusterset_needs_a_name_that_is_one() {
     let arguments = ["join", "paris", "--cluster-kubeconfig", "/nonexistent", "--clusterset", ""];
     let (code, _, talk) = atoll(&arguments);
     let want = "\
-error: cannot join `paris`: `` cannot be the name of a clusterset
-  why: a name is made of DNS labels (a-z, 0-9 and inner dashes) with dots in between
-  hint: choose another --clusterset, such as `prod`, or leave it out
+error: cannot join `paris`: `` is not a valid name for a clusterset
+  why: a name consists of DNS labels (a-z, 0-9 and inner dashes), separated by dots
+  hint: use another --clusterset, such as `prod`, or remove the flag
 ";
     assert_eq!((code, talk.as_str()), (Some(2), want));
 }
@@ -152,18 +114,18 @@ fn a_kubeconfig_that_is_not_there_is_named() {
     let want = "\
 error: cannot join `paris`: cannot use the kubeconfig `/nonexistent`
   why: failed to read kubeconfig from '\"/nonexistent\"': No such file or directory (os error 2)
-  hint: name a file, and a context that is in it (`kubectl config get-contexts`)
+  hint: use an existing file, and a context in it (list them with `kubectl config get-contexts`)
 ";
     assert_eq!(talk, want);
 }
 
 #[test]
-fn a_benchmark_asked_wrongly_says_what_to_change() {
+fn a_usage_error_of_a_benchmark_says_what_to_change() {
     let (code, _, talk) = atoll(&["bench", "propagation", "--from", "/nonexistent", "--to", "/nonexistent"]);
     let want = "\
 error: cannot read the kubeconfig `/nonexistent`
   why: No such file or directory (os error 2)
-  hint: name a kubeconfig that this user can read
+  hint: use a kubeconfig that this user can read
 ";
     assert_eq!((code, talk.as_str()), (Some(2), want));
     let (code, _, talk) = atoll(&[
@@ -179,17 +141,20 @@ error: cannot read the kubeconfig `/nonexistent`
         "y",
     ]);
     assert_eq!(code, Some(2));
-    assert!(talk.starts_with("error: there are more --to-context than --to\n  hint: "), "{talk}");
+    assert!(talk.starts_with("error: there are more --to-context flags than --to flags\n  hint: "), "{talk}");
     let (code, _, talk) = atoll(&["bench", "propagation", "--from", "a", "--to", "b", "--only", "restart"]);
     assert_eq!(code, Some(2));
-    assert!(talk.starts_with("error: restarts cannot be measured from outside\n  hint: "), "{talk}");
+    assert!(
+        talk.starts_with("error: the scenario `restart` cannot be measured from outside\n  hint: "),
+        "{talk}"
+    );
     let (code, _, talk) = atoll(&["bench", "propagation", "--from", "a", "--to", "b", "--path", "mcs"]);
     assert_eq!(code, Some(2));
     assert!(talk.contains("--hub <FILE>"), "{talk}");
     let (code, _, talk) = atoll(&["bench", "api", "--kubeconfig", "a", "--pid", "1", "--pid", "2"]);
     assert_eq!(code, Some(2));
     assert!(
-        talk.starts_with("error: there are more --context or --pid than --kubeconfig\n  hint: "),
+        talk.starts_with("error: there are more --context or --pid flags than --kubeconfig flags\n  hint: "),
         "{talk}"
     );
 }
@@ -202,7 +167,7 @@ fn without_any_kubeconfig_the_hub_says_what_to_name() {
         assert!(talk.starts_with("error: cannot use the kubeconfig of the environment\n  why: "), "{talk}");
         assert!(
             talk.ends_with(
-                "\n  hint: name a file, and a context that is in it (`kubectl config get-contexts`)\n"
+                "\n  hint: use an existing file, and a context in it (list them with `kubectl config get-contexts`)\n"
             ),
             "{talk}"
         );
@@ -210,13 +175,16 @@ fn without_any_kubeconfig_the_hub_says_what_to_name() {
 }
 
 #[test]
-fn a_range_or_a_time_that_is_none_is_asked_wrongly() {
+fn an_invalid_range_or_duration_is_a_usage_error() {
     for (arguments, says) in [
         (
             &["join", "a", "--cluster-kubeconfig", "x", "--pod-cidr", "10.0.0.0"][..],
-            "is not a range of addresses such as 10.1.0.0/16",
+            "is not a CIDR such as 10.1.0.0/16",
         ),
-        (&["hub", "--lease-time", "10"], "is no span of time such as 10s, 500ms or 2m"),
+        (
+            &["hub", "--lease-time", "10"],
+            "invalid duration `10`: use a number and a unit, such as 10s, 500ms or 2m",
+        ),
         (&["join", "a"], "--cluster-kubeconfig"),
     ] {
         let (code, _, talk) = atoll(arguments);
@@ -247,7 +215,7 @@ fn an_address_that_another_has_is_named() {
     let (code, _, talk) = atoll(&["dns", "--kubeconfig", &kubeconfig, "--listen", &address]);
     assert_eq!(code, Some(1));
     let want = format!(
-        "error: cannot answer: cannot listen on {address} over TCP\n  why: Address already in use (os error 98)\n  hint: something else"
+        "error: cannot serve DNS: cannot listen on {address} over TCP\n  why: Address already in use (os error 98)\n  hint: another process"
     );
     assert!(talk.starts_with(&want), "{talk}");
 }

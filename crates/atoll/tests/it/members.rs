@@ -48,13 +48,13 @@ fn members_are_looked_into_with_the_credentials_of_the_hub() {
     sandbox.until("logs -C member1 deployment/web", |out| out == "one\ntwo\n");
     assert_eq!(sandbox.ok("logs -C member2 deploy/web --tail 1 -c main"), "two\n");
     let (code, _, talk) = sandbox.run("logs -C member1 deployment/web -c other");
-    assert_eq!((code, talk.contains("hint: it has main")), (Some(2), true), "{talk}");
+    assert_eq!((code, talk.contains("hint: valid containers are main")), (Some(2), true), "{talk}");
     assert_eq!(sandbox.ok("exec -C member1 deployment/web -- echo hello"), "hello\n");
     let script =
         ["exec", "-C", "member1", "-i", "deployment/web", "--", "sh", "-c", "cat; echo bad >&2; exit 3"];
     let long = "0123456789abcdef".repeat(20_000);
     let (code, out, talk) = sandbox.atoll(&script, Some(&long));
-    assert_eq!((code, talk.as_str()), (Some(3), "bad\nerror: the command ended with exit code 3\n"));
+    assert_eq!((code, talk.as_str()), (Some(3), "bad\nerror: command terminated with exit code 3\n"));
     assert!(out == long, "{} of {} bytes came back", out.len(), long.len());
     let (code, _, talk) = sandbox.run("exec -C member1 deployment/web -- /nonexistent/program");
     assert_eq!((code, talk.contains("/nonexistent/program")), (Some(126), true), "{talk}");
@@ -68,7 +68,7 @@ fn refusals(sandbox: &Sandbox) {
     let want = "\
 error: cannot reach `paris`: the hub has no such member
   why: its members are member1, member2
-  hint: `atoll clusters` shows the members; --kubeconfig and --context say which API is the hub's
+  hint: list the members with `atoll clusters`; select the hub with --kubeconfig and --context
 ";
     assert_eq!((code, talk.as_str()), (Some(2), want));
 
@@ -99,13 +99,13 @@ error: cannot reach `paris`: the hub has no such member
     assert_eq!(code, Some(1), "{talk}");
     assert!(
         talk.starts_with(
-            "error: cannot reach `member1`: this user may not read the hub's credentials for it\n  why: "
+            "error: cannot reach `member1`: this user may not read the hub's credentials for this member\n  why: "
         ),
         "{talk}"
     );
     assert!(
         talk.contains(
-            "  hint: ask for the right to get the Secret `member1` in the namespace `atoll-system`"
+            "  hint: ask an administrator of the hub for the right to get the Secret `member1` in the namespace `atoll-system`"
         ),
         "{talk}"
     );
@@ -165,18 +165,18 @@ fn labels_attract_taints_drive_out_and_what_runs_is_promoted() {
         (
             "cluster label member1 tier=silver",
             1,
-            "error: it has the label tier=gold already\n  hint: --overwrite",
+            "error: the member already has the label tier=gold\n  hint: use --overwrite",
         ),
         (
             "cluster taint member1 x:Sometimes",
             2,
-            "error: `Sometimes` in `x:Sometimes` is no effect\n  hint: ",
+            "error: invalid effect `Sometimes` in `x:Sometimes`\n  hint: ",
         ),
-        ("cluster label paris a=b", 1, "error: cannot change the member `paris`\n  why: "),
+        ("cluster label paris a=b", 1, "error: cannot update member `paris`\n  why: "),
         (
             "promote deployment none -C member1",
             1,
-            "error: cannot get deployment.apps/none of `member1`\n  why: ",
+            "error: cannot get deployment.apps/none in `member1`\n  why: ",
         ),
     ] {
         let (got, _, talk) = sandbox.run(line);
@@ -232,9 +232,9 @@ fn promotion(sandbox: &Sandbox) {
     assert_eq!(sandbox.ok("get -C member2 pods -l app=legacy -o name"), pods, "and so are its pods");
     let (code, _, talk) = sandbox.run("promote deployment legacy -C member2");
     assert_eq!(code, Some(1));
-    assert!(talk.contains("why: it is a copy of a template in a hub already"), "{talk}");
+    assert!(talk.contains("why: it already is a copy of a template of a hub"), "{talk}");
     let (_, _, talk) = sandbox.run(&format!("promote {} -C member2", pods.trim()));
-    assert!(talk.contains("makes it, and would make it again\n  hint: promote replicaset/legacy-"), "{talk}");
+    assert!(talk.contains("why: it is managed by replicaset/legacy-"), "{talk}");
 
     // What was there before the template outlives it.
     sandbox.ok("delete deployment legacy");

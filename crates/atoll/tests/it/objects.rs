@@ -198,11 +198,11 @@ fn what_is_not_there_is_told() {
     );
     assert_eq!(cluster.atoll("get pods -A").2, "No resources found\n");
     for (line, code, want) in [
-        ("get boats", 2, "error: this cluster has nothing called `boats`\n  hint: names are as in kubectl"),
+        ("get boats", 2, "error: the cluster has no resource type `boats`\n  hint: use names as in kubectl"),
         ("get pod a", 1, "error: cannot get pod/a\n  why: pods \"a\" not found (404)\n"),
-        ("get pod a -A", 2, "error: an object with a name is one, in one namespace\n  hint: "),
-        ("get pods,svc -w", 2, "error: only one thing can be watched\n  hint: "),
-        ("delete pods", 2, "error: it is not said which pods are to be deleted\n  hint: "),
+        ("get pod a -A", 2, "error: a name cannot be combined with --all-namespaces or --selector\n  hint: "),
+        ("get pods,svc -w", 2, "error: only one kind or object can be watched\n  hint: "),
+        ("delete pods", 2, "error: no name or selector given for pods\n  hint: "),
         ("apply -f /nonexistent", 2, "error: cannot read /nonexistent\n  why: No such file or directory"),
     ] {
         let (got, _, talk) = cluster.atoll(line);
@@ -228,7 +228,7 @@ fn errors_name_the_file_and_the_document() {
         "{talk}"
     );
     let want = format!(
-        "error: this cluster knows no Boat of sea.example/v1 ({file}, document 3)\n  hint: apply its"
+        "error: the cluster does not serve the kind Boat of sea.example/v1 ({file}, document 3)\n  hint: apply its"
     );
     assert!(talk.contains(&want), "{talk}");
 
@@ -281,7 +281,7 @@ fn namespaces_are_those_of_the_file_or_of_the_flag() {
     assert_eq!(cluster.ok("get cm -n shop"), "NAME   DATA   AGE\na      0      0s\n");
     let (code, _, talk) = cluster.atoll(&format!("apply -f {placed} -n default"));
     let want =
-        format!("error: {placed} is for the namespace `shop`, and not for `default`\n  hint: leave out");
+        format!("error: {placed} has the namespace `shop`, but --namespace is `default`\n  hint: remove");
     assert!(code == Some(2) || code == Some(1), "{code:?}");
     assert!(talk.starts_with(&want), "{talk}");
 }
@@ -305,7 +305,7 @@ fn fields_of_others_are_taken_over_only_by_force() {
     let (code, _, talk) = cluster.atoll(&format!("apply -f {file}"));
     assert_eq!(code, Some(1));
     assert!(talk.contains("conflict with \"somebody\": .data.a (409)"), "{talk}");
-    assert!(talk.ends_with("  hint: --force-conflicts takes these fields over\n"), "{talk}");
+    assert!(talk.ends_with("  hint: use --force-conflicts to take over these fields\n"), "{talk}");
     assert_eq!(cluster.ok(&format!("apply -f {file} --force-conflicts")), "configmap/m configured\n");
 }
 
@@ -340,7 +340,7 @@ fn an_object_that_can_not_go_is_not_waited_for_longer_than_said() {
     cluster.ok(&format!("apply -f {file}"));
     let (code, out, talk) = cluster.atoll("delete cm m --timeout 500ms");
     assert_eq!((code, out.as_str()), (Some(1), "configmap \"m\" deleted from default namespace\n"));
-    assert!(talk.starts_with("error: configmap/m is still there after 0.5 s\n"), "{talk}");
+    assert!(talk.starts_with("error: configmap/m still exists after 0.5 s\n"), "{talk}");
     assert_eq!(cluster.ok("delete cm m --wait=false"), "configmap \"m\" deleted from default namespace\n");
 }
 
@@ -350,7 +350,8 @@ fn a_cluster_of_the_sandbox_is_found_by_its_name() {
     let (code, _, talk) = said(cluster.command(&["get", "ns", "-C", "member9"]), None);
     assert_eq!(code, Some(2));
     let kubeconfig = cluster.path("kubeconfig");
-    let want = format!("error: there is no cluster `member9` in {kubeconfig}\n  hint: it has member1\n");
+    let want =
+        format!("error: cluster `member9` not found in {kubeconfig}\n  hint: its clusters are member1\n");
     assert_eq!(talk, want);
     let context = ["get", "ns", "default", "-o", "name", "--kubeconfig", &kubeconfig, "--context", "member1"];
     assert_eq!(said(cluster.command(&context), None).1, "namespace/default\n");
@@ -358,7 +359,9 @@ fn a_cluster_of_the_sandbox_is_found_by_its_name() {
     let (code, _, talk) = cluster.atoll("get ns");
     assert_eq!(code, Some(2));
     assert!(
-        talk.starts_with(&format!("error: there is no {kubeconfig}\n  why: --cluster names a cluster of")),
+        talk.starts_with(&format!(
+            "error: {kubeconfig} does not exist\n  why: --cluster selects a cluster of"
+        )),
         "{talk}"
     );
     assert!(Path::new(&kubeconfig).parent().unwrap().is_dir());

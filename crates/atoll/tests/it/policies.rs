@@ -142,7 +142,7 @@ fn one_member_differs_by_overrides_and_what_was_there_before_is_left_alone_unles
     };
     sandbox.apply("hub", &[taken(json!({"ours": "1"})), resolved("Abort")]);
     has(&sandbox, "hub", "resourcebinding taken-configmap", |found| {
-        found["status"].to_string().contains("one already that is not ours")
+        found["status"].to_string().contains("which is not managed by the hub")
     });
     has(&sandbox, "member1", "configmap taken", |found| found["data"] == json!({"theirs": "1"}));
     sandbox.apply("hub", &[resolved("Overwrite")]);

@@ -27,7 +27,7 @@ impl Sandbox {
                 return sandbox;
             }
             // Others that start at the same moment may take its addresses.
-            assert!(talk.contains("is taken") && begun.elapsed() < PATIENCE, "{talk}");
+            assert!(talk.contains("is already in use") && begun.elapsed() < PATIENCE, "{talk}");
         }
     }
 

@@ -25,19 +25,19 @@ pub struct Options {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct Amounts {
-    /// How many objects are created, and then updated.
+    /// Number of objects to create and update.
     #[cfg_attr(feature = "cli", arg(long, default_value_t = 10_000, value_name = "N"))]
     pub objects: usize,
-    /// In how many rounds, between which the servers take turns.
+    /// Number of rounds; the API servers take turns.
     #[cfg_attr(feature = "cli", arg(long, default_value_t = 5, value_name = "N"))]
     pub rounds: usize,
-    /// How many clients write at once.
+    /// Number of concurrent writers.
     #[cfg_attr(feature = "cli", arg(long, default_value_t = 16, value_name = "N"))]
     pub clients: usize,
-    /// How many watch.
+    /// Number of watchers.
     #[cfg_attr(feature = "cli", arg(long, default_value_t = 100, value_name = "N"))]
     pub watchers: usize,
-    /// How many changes they are shown in each round.
+    /// Number of changes that the watchers see in each round.
     #[cfg_attr(feature = "cli", arg(long, default_value_t = 100, value_name = "N"))]
     pub changes: usize,
 }

@@ -126,8 +126,8 @@ pub(crate) fn binding_status(clusters: &[String]) -> Value {
     let each = clusters.iter().map(|name| json!({"clusterName": name, "applied": true, "health": "Healthy"}));
     json!({
         "conditions": [
-            condition("Scheduled", "Success", "clusters have been chosen"),
-            condition("FullyApplied", "FullyAppliedSuccess", "every chosen cluster holds it as it should be"),
+            condition("Scheduled", "Success", "clusters were selected"),
+            condition("FullyApplied", "FullyAppliedSuccess", "all selected clusters are up to date"),
         ],
         "aggregatedStatus": each.collect::<Vec<_>>(),
     })

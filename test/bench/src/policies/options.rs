@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Scenario {
-    /// The policy comes when the templates are there.
+    /// Create the policy after the templates.
     Policy,
-    /// The templates come when the policy is there.
+    /// Create the templates after the policy.
     Templates,
-    /// One template changes at a time.
+    /// Change one template at a time.
     Change,
 }
 
@@ -48,19 +48,19 @@ impl Options {
 #[cfg(feature = "cli")]
 #[derive(Debug, Clone, clap::Args)]
 pub struct Flags {
-    /// Only these scenarios; all of them if absent.
+    /// Scenarios to run [default: all]. Comma-separated.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SCENARIO")]
     pub only: Vec<Scenario>,
-    /// How many `ConfigMaps` in the hub.
+    /// Number of templates (`ConfigMaps`) in the hub.
     #[arg(long, value_name = "N", default_value_t = Options::default().objects)]
     pub objects: usize,
-    /// How many rounds with all of them.
+    /// Number of rounds with all templates.
     #[arg(long, value_name = "N", default_value_t = Options::default().rounds)]
     pub rounds: usize,
-    /// How many single changes, each for product and floor.
+    /// Number of single changes, each for Atoll and the floor.
     #[arg(long, value_name = "N", default_value_t = Options::default().samples)]
     pub samples: usize,
-    /// Decides the gaps between single changes.
+    /// Seed of the random gaps between single changes.
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     pub seed: u64,
 }

@@ -353,7 +353,7 @@ async fn setup(lab: &Lab, set: &Set) -> Outcome {
         anyhow::Ok((text(&output.stdout), text(&output.stderr)))
     };
     let (stub, said) = run(&[]).await?;
-    ensure!(said.starts_with("in place"), "the lab has applied it: {said}");
+    ensure!(said.starts_with("set up:"), "the lab has applied it: {said}");
     let with = two.offered_corefile().await?;
     ensure!(with.contains(&stub) && with.contains("kubernetes cluster.local"), "{with}");
 
@@ -365,7 +365,7 @@ async fn setup(lab: &Lab, set: &Set) -> Outcome {
     };
     two.apply(&[map(&plain)]).await?;
     let (_, said) = run(&[]).await?;
-    ensure!(said.starts_with("reverted: it was put in at 2"), "{said}");
+    ensure!(said.starts_with("reverted: it was added at 2"), "{said}");
     ensure!(two.offered_corefile().await? == plain, "looking changes nothing");
     run(&["--apply"]).await?;
     ensure!(two.offered_corefile().await? == with);
@@ -380,7 +380,7 @@ async fn setup(lab: &Lab, set: &Set) -> Outcome {
     // A block that another wrote for the zone is neither overwritten nor doubled.
     two.apply(&[map(&format!("{plain}clusterset.local {{\n    forward . 10.0.0.1\n}}\n"))]).await?;
     let refused = set.atoll.must_on(two, &["dns", "setup", "--apply"]).await;
-    ensure!(refused.is_err_and(|error| error.to_string().contains("that is not ours")));
+    ensure!(refused.is_err_and(|error| error.to_string().contains("that atoll did not write")));
     two.apply(&[map(&with)]).await?;
     Ok(())
 }

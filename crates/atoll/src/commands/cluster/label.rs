@@ -8,16 +8,23 @@ use serde_json::{Value, json};
 use super::Change;
 use crate::failure::Failure;
 
-/// Set labels of a member, or take them off with a dash behind the key. Policies select clusters by them.
+/// Add, change or remove labels of a member.
+///
+/// Policies select members by labels.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Add two labels
   atoll cluster label member1 tier=gold example.com/team=shop
+
+  # Change a label
   atoll cluster label member1 tier=silver --overwrite
+
+  # Remove a label
   atoll cluster label member1 tier-")]
 pub(super) struct Label {
-    /// The member's name.
+    /// Name of the member.
     name: String,
-    /// KEY=VALUE to set it, KEY- to take it off.
+    /// `KEY=VALUE` sets a label, `KEY-` removes it.
     #[arg(required = true, value_name = "KEY=VALUE|KEY-")]
     labels: Vec<String>,
     #[command(flatten)]
@@ -25,49 +32,49 @@ pub(super) struct Label {
 }
 
 /// What becomes of a key: a value, or nothing.
-type Wishes = BTreeMap<String, Option<String>>;
+type Edits = BTreeMap<String, Option<String>>;
 
 impl Label {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let wishes = read(&self.labels)?;
+        let edits = read(&self.labels)?;
         let overwrite = self.change.overwrite;
-        self.change.make(&self.name, "labelled", |cluster| patch(cluster, &wishes, overwrite)).await
+        self.change.make(&self.name, "labelled", |cluster| patch(cluster, &edits, overwrite)).await
     }
 }
 
-fn read(words: &[String]) -> Result<Wishes, Failure> {
-    let mut wishes = Wishes::new();
+fn read(words: &[String]) -> Result<Edits, Failure> {
+    let mut edits = Edits::new();
     for word in words {
-        let (key, wish) = match (word.split_once('='), word.strip_suffix('-')) {
+        let (key, edit) = match (word.split_once('='), word.strip_suffix('-')) {
             (Some((key, value)), _) => (super::key(word, key)?, Some(super::value(word, value)?)),
             (None, Some(key)) => (super::key(word, key)?, None),
             (None, None) => {
                 return Err(Failure::usage(
                     &format!("`{word}` is neither KEY=VALUE nor KEY-"),
-                    "say tier=gold, or tier-",
+                    "write for example tier=gold or tier-",
                 ));
             }
         };
-        if wishes.insert(key.clone(), wish).is_some() {
-            return Err(Failure::usage(&format!("`{key}` is said twice"), "say each key once"));
+        if edits.insert(key.clone(), edit).is_some() {
+            return Err(Failure::usage(&format!("`{key}` is given twice"), "give each key once"));
         }
     }
-    Ok(wishes)
+    Ok(edits)
 }
 
 /// A merge patch that makes it so; none if it is so.
-fn patch(cluster: &Value, wishes: &Wishes, overwrite: bool) -> Result<Option<Value>, Failure> {
+fn patch(cluster: &Value, edits: &Edits, overwrite: bool) -> Result<Option<Value>, Failure> {
     let there = |key: &str| cluster.pointer("/metadata/labels")?.get(key)?.as_str();
     let mut labels = serde_json::Map::new();
-    for (key, wish) in wishes {
-        match (there(key), wish) {
-            (Some(there), Some(wish)) if there == wish => {}
+    for (key, edit) in edits {
+        match (there(key), edit) {
+            (Some(there), Some(edit)) if there == edit => {}
             (Some(there), Some(_)) if !overwrite => {
-                let what = format!("it has the label {key}={there} already");
-                return Err(Failure::plain(&what, "--overwrite replaces it"));
+                let what = format!("the member already has the label {key}={there}");
+                return Err(Failure::plain(&what, "use --overwrite to replace it"));
             }
             (None, None) => {}
-            (_, wish) => drop(labels.insert(key.clone(), json!(wish))),
+            (_, edit) => drop(labels.insert(key.clone(), json!(edit))),
         }
     }
     Ok((!labels.is_empty()).then(|| json!({ "metadata": { "labels": labels } })))
@@ -89,7 +96,7 @@ mod tests {
             ("zone-", false, Ok(None)),
             ("zone=a old-", false, Ok(Some(json!({"zone": "a", "old": null})))),
             ("tier=", true, Ok(Some(json!({"tier": ""})))),
-            ("tier=silver", false, Err("it has the label tier=gold already")),
+            ("tier=silver", false, Err("the member already has the label tier=gold")),
         ] {
             let got = patch(&cluster, &read(&words(line)).unwrap(), overwrite);
             let want = want.map(|want| want.map(|labels| json!({"metadata": {"labels": labels}})));

@@ -9,17 +9,24 @@ use crate::objects::text;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "NoExecute", "PreferNoSchedule"];
 
-/// Set taints of a member, or take them off with a dash at the end. Copies of templates whose policy does not tolerate one stay away
-/// (`NoSchedule`), or leave as well (`NoExecute`).
+/// Add, change or remove taints of a member.
+///
+/// A template is not placed on a member with a taint that its policy does not tolerate. With the effect `NoExecute`, existing
+/// copies are removed as well.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Keep new copies away
   atoll cluster taint member1 dedicated=shop:NoSchedule
+
+  # Remove existing copies as well
   atoll cluster taint member1 maintenance:NoExecute
+
+  # Remove two taints
   atoll cluster taint member1 maintenance:NoExecute- dedicated-")]
 pub(super) struct Taint {
-    /// The member's name.
+    /// Name of the member.
     name: String,
-    /// `KEY[=VALUE]:EFFECT` to set it, `KEY[:EFFECT]-` to take it off. Effects are `NoSchedule`, `NoExecute` and `PreferNoSchedule`.
+    /// `KEY[=VALUE]:EFFECT` sets a taint, `KEY[:EFFECT]-` removes it. Effects are `NoSchedule`, `NoExecute` and `PreferNoSchedule`.
     #[arg(required = true, value_name = "KEY=VALUE:EFFECT|KEY:EFFECT-")]
     taints: Vec<String>,
     #[command(flatten)]
@@ -28,7 +35,7 @@ pub(super) struct Taint {
 
 /// What becomes of a taint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Wish {
+enum Edit {
     Set {
         key: String,
         value: String,
@@ -43,34 +50,34 @@ enum Wish {
 
 impl Taint {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let wishes = read(&self.taints)?;
-        let off = wishes.iter().all(|wish| matches!(wish, Wish::Unset { .. }));
+        let edits = read(&self.taints)?;
+        let off = edits.iter().all(|edit| matches!(edit, Edit::Unset { .. }));
         let (done, overwrite) = (if off { "untainted" } else { "tainted" }, self.change.overwrite);
-        self.change.make(&self.name, done, |cluster| patch(cluster, &wishes, overwrite)).await
+        self.change.make(&self.name, done, |cluster| patch(cluster, &edits, overwrite)).await
     }
 }
 
-fn read(words: &[String]) -> Result<Vec<Wish>, Failure> {
-    let wishes: Vec<Wish> = words.iter().map(|word| wish(word)).collect::<Result<_, _>>()?;
-    for (index, one) in wishes.iter().enumerate() {
-        if let Some(other) = wishes[index + 1..].iter().find(|other| collide(one, other)) {
-            let (Wish::Set { key, .. } | Wish::Unset { key, .. }) = other;
-            return Err(Failure::usage(&format!("`{key}` is said twice"), "say each key and effect once"));
+fn read(words: &[String]) -> Result<Vec<Edit>, Failure> {
+    let edits: Vec<Edit> = words.iter().map(|word| edit(word)).collect::<Result<_, _>>()?;
+    for (index, one) in edits.iter().enumerate() {
+        if let Some(other) = edits[index + 1..].iter().find(|other| collide(one, other)) {
+            let (Edit::Set { key, .. } | Edit::Unset { key, .. }) = other;
+            return Err(Failure::usage(&format!("`{key}` is given twice"), "give each key and effect once"));
         }
     }
-    Ok(wishes)
+    Ok(edits)
 }
 
-fn collide(one: &Wish, other: &Wish) -> bool {
-    let parts = |wish: &Wish| match wish {
-        Wish::Set { key, effect, .. } => (key.clone(), Some(*effect)),
-        Wish::Unset { key, effect } => (key.clone(), *effect),
+fn collide(one: &Edit, other: &Edit) -> bool {
+    let parts = |edit: &Edit| match edit {
+        Edit::Set { key, effect, .. } => (key.clone(), Some(*effect)),
+        Edit::Unset { key, effect } => (key.clone(), *effect),
     };
     let ((key, effect), (other_key, other_effect)) = (parts(one), parts(other));
     key == other_key && (effect.is_none() || other_effect.is_none() || effect == other_effect)
 }
 
-fn wish(word: &str) -> Result<Wish, Failure> {
+fn edit(word: &str) -> Result<Edit, Failure> {
     let unset = word.strip_suffix('-');
     let (pair, effect) = match unset.unwrap_or(word).split_once(':') {
         Some((pair, effect)) => (pair, Some(effect)),
@@ -80,7 +87,7 @@ fn wish(word: &str) -> Result<Wish, Failure> {
         None => None,
         Some(effect) => Some(EFFECTS.into_iter().find(|known| *known == effect).ok_or_else(|| {
             Failure::usage(
-                &format!("`{effect}` in `{word}` is no effect"),
+                &format!("invalid effect `{effect}` in `{word}`"),
                 &format!("effects are {}", EFFECTS.join(", ")),
             )
         })?),
@@ -88,34 +95,36 @@ fn wish(word: &str) -> Result<Wish, Failure> {
     let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
     let (key, value) = (super::key(word, key)?, super::value(word, value)?);
     match (unset, effect) {
-        (Some(_), effect) => Ok(Wish::Unset { key, effect }),
-        (None, Some(effect)) => Ok(Wish::Set { key, value, effect }),
+        (Some(_), effect) => Ok(Edit::Unset { key, effect }),
+        (None, Some(effect)) => Ok(Edit::Set { key, value, effect }),
         (None, None) => {
-            let hint = format!("say {word}:NoSchedule, or {key}- to take it off");
-            Err(Failure::usage(&format!("`{word}` says no effect"), &hint))
+            let hint = format!("add an effect, such as {word}:NoSchedule; to remove the taint, write {key}-");
+            Err(Failure::usage(&format!("`{word}` has no effect"), &hint))
         }
     }
 }
 
 /// A merge patch that makes it so; none if it is so.
-fn patch(cluster: &Value, wishes: &[Wish], overwrite: bool) -> Result<Option<Value>, Failure> {
+fn patch(cluster: &Value, edits: &[Edit], overwrite: bool) -> Result<Option<Value>, Failure> {
     let before = cluster.pointer("/spec/taints").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut taints = before.clone();
-    for wish in wishes {
-        match wish {
-            Wish::Unset { key, effect } => taints.retain(|taint| {
+    for edit in edits {
+        match edit {
+            Edit::Unset { key, effect } => taints.retain(|taint| {
                 text(taint, "/key") != key || effect.is_some_and(|effect| text(taint, "/effect") != effect)
             }),
-            Wish::Set { key, value, effect } => {
+            Edit::Set { key, value, effect } => {
                 let same =
                     |taint: &&mut Value| text(taint, "/key") == key && text(taint, "/effect") == *effect;
                 match taints.iter_mut().find(same) {
                     Some(taint) if text(taint, "/value") == value => {}
                     Some(taint) if overwrite => *taint = written(key, value, effect),
                     Some(taint) => {
-                        let what =
-                            format!("it has the taint {key}={}:{effect} already", text(taint, "/value"));
-                        return Err(Failure::plain(&what, "--overwrite replaces it"));
+                        let what = format!(
+                            "the member already has the taint {key}={}:{effect}",
+                            text(taint, "/value")
+                        );
+                        return Err(Failure::plain(&what, "use --overwrite to replace it"));
                     }
                     None => taints.push(written(key, value, effect)),
                 }
@@ -142,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_are_set_and_taken_off() {
+    fn taints_are_set_and_removed() {
         let cluster = json!({"spec": {"taints": [
             {"key": "a", "value": "1", "effect": "NoSchedule", "timeAdded": "2027-01-15T08:00:00Z"},
             {"key": "a", "effect": "NoExecute"},
@@ -161,7 +170,7 @@ mod tests {
                 true,
                 Ok(Some(json!([{"key": "a", "value": "2", "effect": "NoSchedule"}, second]))),
             ),
-            ("a=2:NoSchedule", false, Err("it has the taint a=1:NoSchedule already")),
+            ("a=2:NoSchedule", false, Err("the member already has the taint a=1:NoSchedule")),
         ] {
             let got = patch(&cluster, &read(&words(line)).unwrap(), overwrite);
             let want = want.map(|want| want.map(|taints| json!({"spec": {"taints": taints}})));
@@ -172,13 +181,13 @@ mod tests {
     #[test]
     fn what_is_no_taint_is_refused() {
         for (line, says) in [
-            ("a", "`a` says no effect"),
-            ("a=1", "`a=1` says no effect"),
-            ("a:Sometimes", "`Sometimes` in `a:Sometimes` is no effect"),
-            (":NoSchedule", "`:NoSchedule` can't be used: "),
-            ("a=b=c:NoSchedule", "`a=b=c:NoSchedule` can't be used: "),
-            ("a:NoSchedule a:NoSchedule-", "`a` is said twice"),
-            ("a:NoSchedule a-", "`a` is said twice"),
+            ("a", "`a` has no effect"),
+            ("a=1", "`a=1` has no effect"),
+            ("a:Sometimes", "invalid effect `Sometimes` in `a:Sometimes`"),
+            (":NoSchedule", "invalid key or value in `:NoSchedule`: "),
+            ("a=b=c:NoSchedule", "invalid key or value in `a=b=c:NoSchedule`: "),
+            ("a:NoSchedule a:NoSchedule-", "`a` is given twice"),
+            ("a:NoSchedule a-", "`a` is given twice"),
         ] {
             let error = read(&words(line)).unwrap_err().to_string();
             assert!(error.starts_with(says), "{line}: {error}");

@@ -1,23 +1,27 @@
-//! `atoll dns manifest`: prints what a member runs.
+//! `atoll dns manifest`: prints the manifests of the DNS servers.
 
 use atoll_dns_server::manifest::Manifest;
 use clap::Args;
 
 use crate::output;
 
-/// Print what a member runs: servers, a Service before them, and an account that may read and nothing else.
+/// Print the manifests of the DNS servers.
+///
+/// These are a Deployment, a Service, and a ServiceAccount with read-only rights.
 #[derive(Args)]
-#[command(after_help = "Example:
-  atoll dns manifest --image registry/atoll:1.0 | kubectl apply --server-side -f -")]
+#[command(after_help = "Examples:
+  # Install the DNS servers in a member
+  atoll dns manifest --image registry/atoll:1.0 | \\
+    kubectl apply --server-side -f -")]
 pub(super) struct PrintManifest {
-    /// The image with this program.
-    #[arg(long)]
+    /// Container image with the atoll binary.
+    #[arg(long, value_name = "IMAGE")]
     image: String,
-    /// How many servers.
-    #[arg(long, default_value_t = 2)]
+    /// Number of replicas.
+    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     replicas: u32,
-    /// The namespace.
-    #[arg(long, default_value = atoll_hub::options::NAMESPACE)]
+    /// Namespace of the objects.
+    #[arg(long, value_name = "NAMESPACE", default_value = atoll_hub::options::NAMESPACE)]
     namespace: String,
 }
 

@@ -1,4 +1,4 @@
-//! `atoll dns`: runs the server until it is told to stop.
+//! `atoll dns`: runs the DNS server until a signal ends it.
 
 use std::net::SocketAddr;
 
@@ -16,26 +16,26 @@ use crate::logs::{self, Format};
 pub(super) struct Serve {
     #[command(flatten)]
     api: ClusterApi,
-    /// Where to listen, over UDP and TCP. Can be repeated. Where a machine has several addresses, name the one that is asked.
+    /// Address to listen on, over UDP and TCP. Can be repeated. On a host with several addresses, use the one that clients query.
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:8053")]
     listen: Vec<SocketAddr>,
-    /// The zone that is ours.
-    #[arg(long, default_value = "clusterset.local", value_parser = zone)]
+    /// DNS zone to serve.
+    #[arg(long, value_name = "ZONE", default_value = "clusterset.local", value_parser = zone)]
     zone: Name,
-    /// How many seconds an answer may be kept, a negative one too.
+    /// TTL of answers, including negative answers.
     #[arg(long, value_name = "SECONDS", default_value_t = Settings::default().ttl)]
     ttl: u32,
-    /// How many sockets per address, each with a thread of its own [default: one per processor].
+    /// Number of sockets per address, each with its own thread [default: one per CPU].
     #[arg(long, value_name = "NUMBER")]
     sockets: Option<usize>,
-    /// The id of this cluster, whose endpoints are near [default: its `ClusterProperty`].
+    /// ID of this cluster [default: its `ClusterProperty`].
     #[arg(long, value_name = "ID", value_parser = zone)]
     cluster: Option<Name>,
-    /// Where /healthz, /readyz and /metrics are served; nowhere if not given.
+    /// Address to serve /healthz, /readyz and /metrics on [default: not served].
     #[arg(long, value_name = "ADDRESS")]
     metrics_address: Option<SocketAddr>,
-    /// How logs are written, to stderr.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    /// Format of log lines; logs go to stderr.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
 }
 

@@ -1,4 +1,4 @@
-//! `atoll dns setup`: leads this cluster's CoreDNS to us. Without a flag it only looks.
+//! `atoll dns setup`: forwards the zone from CoreDNS to `atoll dns`. Without a flag it only shows the state.
 
 use std::net::SocketAddr;
 
@@ -11,39 +11,48 @@ use super::{ClusterApi, zone};
 use crate::failure::Failure;
 use crate::{logs, output};
 
-/// Lead this cluster's CoreDNS to us: one block in its Corefile that forwards the zone. What else is in there stays.
+/// Forward clusterset.local from CoreDNS to `atoll dns`.
+///
+/// Without a flag it only shows the state. --apply adds one block to the Corefile and changes nothing else in it.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  atoll dns setup                      how it stands, and what would be written
+  # Show the current state, and what --apply would write
+  atoll dns setup
+
+  # Add the block to the Corefile
   atoll dns setup --apply
+
+  # Remove the block
   atoll dns setup --undo
-  atoll dns setup --apply --server 10.0.0.5:8053 --config-map kube-system/coredns")]
+
+  # Forward to a server outside of the cluster
+  atoll dns setup --apply --server 10.0.0.5:8053")]
 pub(super) struct Setup {
     #[command(flatten)]
     api: ClusterApi,
-    /// Write it.
+    /// Add the block to the Corefile, or update it.
     #[arg(long)]
     apply: bool,
-    /// Take it away.
+    /// Remove the block from the Corefile.
     #[arg(long, conflicts_with = "apply")]
     undo: bool,
-    /// A server to forward to. Can be repeated [default: the addresses of the Service `atoll-dns`].
+    /// DNS server to forward to. Can be repeated [default: the addresses of the Service `atoll-dns`].
     #[arg(long = "server", value_name = "ADDRESS")]
     servers: Vec<SocketAddr>,
-    /// The zone to forward.
-    #[arg(long, default_value = "clusterset.local", value_parser = zone)]
+    /// DNS zone to forward.
+    #[arg(long, value_name = "ZONE", default_value = "clusterset.local", value_parser = zone)]
     zone: Name,
-    /// The `ConfigMap` that CoreDNS reads.
+    /// `ConfigMap` that CoreDNS reads.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "kube-system/coredns", value_parser = config_map)]
     config_map: (String, String),
-    /// The key in it.
-    #[arg(long, default_value = "Corefile")]
+    /// Key in the `ConfigMap`.
+    #[arg(long, value_name = "KEY", default_value = "Corefile")]
     key: String,
-    /// The namespace of the Service `atoll-dns`; what was set up is remembered there too.
-    #[arg(long, default_value = atoll_hub::options::NAMESPACE)]
+    /// Namespace of the Service `atoll-dns`, and of the record of this set-up.
+    #[arg(long, value_name = "NAMESPACE", default_value = atoll_hub::options::NAMESPACE)]
     namespace: String,
-    /// How to print how it stands.
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    /// Output format.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
@@ -60,7 +69,7 @@ fn config_map(text: &str) -> Result<(String, String), String> {
 
 impl Setup {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        logs::talk();
+        logs::warnings_only();
         let client = connect::client(self.api.config().await?)?;
         let (namespace, config_map) = self.config_map;
         let setup = atoll_dns_server::setup::Setup {
@@ -73,19 +82,23 @@ impl Setup {
         };
         if self.undo {
             let there =
-                setup.undo(&client).await.map_err(|error| Failure::setup("undo the setup", &error))?;
+                setup.undo(&client).await.map_err(|error| Failure::setup("undo the set-up", &error))?;
             eprintln!(
                 "{}",
-                if there { "taken away; CoreDNS reads it soon" } else { "there was nothing of ours" }
+                if there {
+                    "removed from the Corefile; CoreDNS reloads it soon"
+                } else {
+                    "nothing to remove: not set up"
+                }
             );
             return Ok(());
         }
         let look = if self.apply { setup.apply(&client).await } else { setup.look(&client).await };
-        let doing = if self.apply { "set up CoreDNS" } else { "look at CoreDNS's setup" };
+        let doing = if self.apply { "set up CoreDNS" } else { "read the set-up of CoreDNS" };
         let look = look.map_err(|error| Failure::setup(doing, &error))?;
         if look.multicluster {
             eprintln!(
-                "note: CoreDNS's own `multicluster` option serves the zone too; our block goes before it"
+                "note: the `multicluster` option of CoreDNS serves the zone as well; the block of atoll takes precedence"
             );
         }
         eprintln!("{}", if self.apply { done(&look.state) } else { stands(&look.state) });
@@ -98,23 +111,23 @@ impl Setup {
 
 fn stands(state: &State) -> String {
     match state {
-        State::InPlace => "in place:".to_owned(),
-        State::Absent => "not set up. `--apply` would add to the Corefile:".to_owned(),
-        State::Outdated => "in place, but not as it should be. `--apply` would make it:".to_owned(),
+        State::InPlace => "set up:".to_owned(),
+        State::Absent => "not set up. --apply would add this to the Corefile:".to_owned(),
+        State::Outdated => "set up, but outdated. --apply would change it to:".to_owned(),
         State::Reverted { applied } => format!(
-            "reverted: it was put in at {applied}, and something has written the Corefile anew since (an upgrade of the cluster, or an \
-             add-on manager). `--apply` would put it in again:"
+            "reverted: it was added at {applied}, and the Corefile was overwritten since (by a cluster upgrade or an add-on manager). \
+             --apply would add this again:"
         ),
     }
 }
 
 fn done(before: &State) -> String {
     match before {
-        State::InPlace => "was in place already:".to_owned(),
-        State::Absent => "added to the Corefile; CoreDNS reads it soon:".to_owned(),
-        State::Outdated => "replaced in the Corefile; CoreDNS reads it soon:".to_owned(),
+        State::InPlace => "already set up:".to_owned(),
+        State::Absent => "added to the Corefile; CoreDNS reloads it soon:".to_owned(),
+        State::Outdated => "updated in the Corefile; CoreDNS reloads it soon:".to_owned(),
         State::Reverted { applied } => {
-            format!("put into the Corefile again, which something had written anew since {applied}:")
+            format!("added to the Corefile again, which was overwritten after {applied}:")
         }
     }
 }

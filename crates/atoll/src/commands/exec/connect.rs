@@ -22,13 +22,13 @@ use crate::objects::rest::{Rest, refusal};
 const PROTOCOL: &str = "v5.channel.k8s.io";
 
 /// What is to be run, and how.
-pub(super) struct Wish<'a> {
+pub(super) struct ExecRequest<'a> {
     pub(super) command: &'a [String],
     pub(super) stdin: bool,
     pub(super) tty: bool,
 }
 
-impl Wish<'_> {
+impl ExecRequest<'_> {
     pub(super) fn path(&self, rest: &Rest, chosen: &Chosen) -> String {
         // A terminal has one stream for both.
         let flags = format!("stdin={}&stdout=true&stderr={}&tty={}", self.stdin, !self.tty, self.tty);
@@ -42,14 +42,14 @@ pub(super) enum OpenError {
     /// The API said no, or nothing.
     Api(kube::Error),
     /// It answered, but not as a WebSocket does.
-    Strange(String),
+    NoWebSocket(String),
 }
 
 impl OpenError {
-    pub(super) fn told(&self, rest: &Rest, what: &str, right: &str) -> Failure {
+    pub(super) fn failure(&self, rest: &Rest, what: &str, permissions: &str) -> Failure {
         match self {
-            Self::Api(error) => rest.failure(what, error, right),
-            Self::Strange(why) => Failure::ended(what, why),
+            Self::Api(error) => rest.failure(what, error, permissions),
+            Self::NoWebSocket(why) => Failure::ended(what, why),
         }
     }
 }
@@ -70,8 +70,8 @@ pub(super) async fn open(client: &kube::Client, path: &str) -> Result<TokioIo<Up
         let (head, body) = response.into_parts();
         let bytes = body.collect_bytes().await.map_err(OpenError::Api)?;
         if head.status.is_success() {
-            return Err(OpenError::Strange(format!(
-                "the API answers {} and opens no WebSocket",
+            return Err(OpenError::NoWebSocket(format!(
+                "the API server answered {} instead of opening a WebSocket",
                 head.status
             )));
         }
@@ -79,13 +79,15 @@ pub(super) async fn open(client: &kube::Client, path: &str) -> Result<TokioIo<Up
     }
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     if header(SEC_WEBSOCKET_ACCEPT) != websocket::accept(&key).as_deref() {
-        return Err(OpenError::Strange("somebody answers who has not read the question".to_owned()));
+        return Err(OpenError::NoWebSocket(
+            "the response has a wrong Sec-WebSocket-Accept header".to_owned(),
+        ));
     }
     if header(SEC_WEBSOCKET_PROTOCOL) != Some(PROTOCOL) {
-        return Err(OpenError::Strange(format!(
-            "the API does not speak {PROTOCOL}: it is older than Kubernetes 1.30"
+        return Err(OpenError::NoWebSocket(format!(
+            "the API server does not support {PROTOCOL}; Kubernetes 1.30 or newer is required"
         )));
     }
     let upgraded = hyper::upgrade::on(response).await;
-    upgraded.map(TokioIo::new).map_err(|error| OpenError::Strange(error.to_string()))
+    upgraded.map(TokioIo::new).map_err(|error| OpenError::NoWebSocket(error.to_string()))
 }

@@ -17,7 +17,7 @@ const LONGEST_STATUS: usize = 64 * 1024;
 
 /// Something that came.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Received {
     Stdout(Bytes),
     Stderr(Bytes),
     /// To be answered with [`pong`].
@@ -29,7 +29,7 @@ pub(super) enum Said {
 
 /// How a command ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum Outcome {
     Code(u8),
     Failed(String),
 }
@@ -52,21 +52,21 @@ impl Default for Session {
 
 impl Session {
     /// Takes in bytes as they come.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Said>, Violation> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Received>, Violation> {
         self.buffer.extend_from_slice(bytes);
         let mut all = Vec::new();
         while let Some(event) = self.decoder.next(&mut self.buffer)? {
             match event {
                 Event::Data { bytes, first, last } => all.extend(self.piece(bytes, first, last)),
-                Event::Ping(bytes) => all.push(Said::Ping(bytes)),
+                Event::Ping(bytes) => all.push(Received::Ping(bytes)),
                 Event::Pong => {}
-                Event::Close => all.push(Said::Close),
+                Event::Close => all.push(Received::Close),
             }
         }
         Ok(all)
     }
 
-    fn piece(&mut self, mut bytes: Bytes, first: bool, last: bool) -> Option<Said> {
+    fn piece(&mut self, mut bytes: Bytes, first: bool, last: bool) -> Option<Received> {
         if first {
             self.channel = None;
         }
@@ -74,41 +74,41 @@ impl Session {
             self.channel = Some(bytes.split_to(1)[0]);
         }
         match self.channel {
-            Some(STDOUT) if !bytes.is_empty() => Some(Said::Stdout(bytes)),
-            Some(STDERR) if !bytes.is_empty() => Some(Said::Stderr(bytes)),
+            Some(STDOUT) if !bytes.is_empty() => Some(Received::Stdout(bytes)),
+            Some(STDERR) if !bytes.is_empty() => Some(Received::Stderr(bytes)),
             Some(ERROR) => {
                 let room = LONGEST_STATUS.saturating_sub(self.status.len()).min(bytes.len());
                 self.status.extend_from_slice(&bytes[..room]);
-                (last && !self.status.is_empty()).then_some(Said::Status)
+                (last && !self.status.is_empty()).then_some(Received::Status)
             }
             _ => None,
         }
     }
 
     /// How it ended, when nothing more comes.
-    pub(super) fn ended(&self) -> Ended {
+    pub(super) fn outcome(&self) -> Outcome {
         if self.status.is_empty() {
-            return Ended::Failed("the connection broke off before the command had ended".to_owned());
+            return Outcome::Failed("the connection was lost before the command ended".to_owned());
         }
         let status: Value = serde_json::from_slice(&self.status).unwrap_or_default();
         if status["status"] == "Success" {
-            return Ended::Code(0);
+            return Outcome::Code(0);
         }
         let causes = status.pointer("/details/causes").and_then(Value::as_array);
         let code = causes.into_iter().flatten().find(|cause| cause["reason"] == "ExitCode");
         let code = code.and_then(|cause| cause["message"].as_str()?.parse::<u8>().ok());
         match (code, status["message"].as_str()) {
-            (Some(code), _) if status["reason"] == "NonZeroExitCode" => Ended::Code(code),
-            (_, Some(message)) => Ended::Failed(message.to_owned()),
-            (_, None) => Ended::Failed(String::from_utf8_lossy(&self.status).into_owned()),
+            (Some(code), _) if status["reason"] == "NonZeroExitCode" => Outcome::Code(code),
+            (_, Some(message)) => Outcome::Failed(message.to_owned()),
+            (_, None) => Outcome::Failed(String::from_utf8_lossy(&self.status).into_owned()),
         }
     }
 }
 
-/// Bytes that nobody can foresee.
+/// Random bytes.
 pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // Frames are masked for the sake of proxies that see them in the clear, which is nobody here: zeros would do.
+    // Frames are masked for proxies that read plain HTTP. There are none inside of TLS, so zeros would do as well.
     let _ = aws_lc_rs::rand::fill(&mut bytes);
     bytes
 }
@@ -157,11 +157,11 @@ mod tests {
         let nonzero = json!({"status": "Failure", "reason": "NonZeroExitCode", "message": "command terminated",
             "details": {"causes": [{"reason": "ExitCode", "message": "3"}]}});
         for (status, want) in [
-            (json!({"status": "Success"}), Ended::Code(0)),
-            (nonzero, Ended::Code(3)),
+            (json!({"status": "Success"}), Outcome::Code(0)),
+            (nonzero, Outcome::Code(3)),
             (
                 json!({"status": "Failure", "reason": "InternalError", "message": "no such file"}),
-                Ended::Failed("no such file".to_owned()),
+                Outcome::Failed("no such file".to_owned()),
             ),
         ] {
             let mut bytes = from_server(STDOUT, b"out");
@@ -174,15 +174,15 @@ mod tests {
                 for piece in bytes.chunks(size) {
                     for one in session.take(piece).unwrap() {
                         match one {
-                            Said::Stdout(bytes) => out.extend(bytes),
-                            Said::Stderr(bytes) => err.extend(bytes),
-                            Said::Status => said += 1,
-                            other @ (Said::Ping(_) | Said::Close) => panic!("{other:?}"),
+                            Received::Stdout(bytes) => out.extend(bytes),
+                            Received::Stderr(bytes) => err.extend(bytes),
+                            Received::Status => said += 1,
+                            other @ (Received::Ping(_) | Received::Close) => panic!("{other:?}"),
                         }
                     }
                 }
                 assert_eq!((out.as_slice(), err.as_slice(), said), (&b"out"[..], &b"err"[..], 1), "{size}");
-                assert_eq!(session.ended(), want);
+                assert_eq!(session.outcome(), want);
             }
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     fn a_connection_that_breaks_off_is_no_success() {
         let mut session = Session::default();
         session.take(&from_server(STDOUT, b"half")).unwrap();
-        assert!(matches!(session.ended(), Ended::Failed(_)));
+        assert!(matches!(session.outcome(), Outcome::Failed(_)));
     }
 
     #[test]

@@ -8,11 +8,11 @@ use tokio::sync::mpsc;
 use super::session;
 
 /// For as long as this lives, keys are not made into lines or signals.
-pub(super) struct Raw {
+pub(super) struct RawMode {
     before: Termios,
 }
 
-impl Raw {
+impl RawMode {
     pub(super) fn enter() -> std::io::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let mut raw = before.clone();
@@ -22,7 +22,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         // Nothing can be done about a terminal that is gone.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
@@ -30,7 +30,7 @@ impl Drop for Raw {
 }
 
 /// Tells the terminal's size, now and whenever it changes.
-pub(super) async fn tell_sizes(frames: mpsc::Sender<BytesMut>) {
+pub(super) async fn forward_sizes(frames: mpsc::Sender<BytesMut>) {
     let Ok(mut changed) = signal(SignalKind::window_change()) else { return };
     loop {
         if let Ok(size) = tcgetwinsize(std::io::stdin())

@@ -1,4 +1,4 @@
-//! `atoll hub backup`: copies a data directory, also while a hub runs on it.
+//! `atoll hub backup`: backs up a data directory, also while the hub is running.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufReader, Write};
@@ -15,15 +15,16 @@ use futures_util::AsyncReadExt;
 use super::default_data_dir;
 use crate::failure::Failure;
 
-/// Copy a data directory, also while a hub runs on it.
+/// Back up a hub's data directory, also while the hub is running.
 #[derive(Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  # Back up the data of a hub
   atoll hub backup --data-dir /var/lib/atoll -o hub-2026-11-15.jsonl")]
 pub(crate) struct Backup {
-    /// The hub's data directory [default: ~/.atoll].
+    /// Data directory of the hub [default: ~/.atoll].
     #[arg(long, value_name = "DIR", env = "ATOLL_DATA_DIR")]
     data_dir: Option<PathBuf>,
-    /// The file to write. It will have the hub's keys and secrets in it.
+    /// File to write. It contains the hub's keys and Secrets.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -40,13 +41,18 @@ impl Backup {
         let summary = match fetch(&data_dir, &part).await {
             Ok(summary) => summary,
             Err(error) => {
-                // Half a backup is of no use to anybody.
+                // Half a backup is of no use.
                 let _ = fs::remove_file(&part);
                 return Err(error);
             }
         };
         fs::rename(&part, &self.output).with_context(|| format!("cannot write {}", self.output.display()))?;
-        println!("{} objects at revision {} in {}", summary.objects, summary.revision, self.output.display());
+        println!(
+            "backed up {} objects at revision {} to {}",
+            summary.objects,
+            summary.revision,
+            self.output.display()
+        );
         Ok(())
     }
 }
@@ -61,7 +67,7 @@ async fn fetch(data_dir: &Path, part: &Path) -> anyhow::Result<Summary> {
     }
     file.sync_all().with_context(written)?;
     drop(file);
-    // What the network or the disk made of it is read back before anybody counts on it.
+    // The file is read back, so that a fault of the network or the disk is found now.
     Ok(backup::check(BufReader::new(File::open(part).with_context(written)?))?)
 }
 
@@ -71,11 +77,11 @@ async fn from_running(data_dir: &Path, file: &mut File) -> anyhow::Result<()> {
     let client = connect::client(config)?;
     let mut request = http::Request::new(Vec::new());
     *request.uri_mut() = http::Uri::from_static(BACKUP_PATH);
-    let stream = client.request_stream(request).await.context("the running hub gives no backup")?;
+    let stream = client.request_stream(request).await.context("the running hub refused the backup")?;
     let mut stream = Box::pin(stream);
     let mut chunk = vec![0; 64 << 10];
     loop {
-        let read = stream.read(&mut chunk).await.context("the running hub broke off")?;
+        let read = stream.read(&mut chunk).await.context("the connection to the running hub was lost")?;
         if read == 0 {
             return Ok(());
         }

@@ -15,13 +15,13 @@ const HUB: &str = "atoll-hub";
 pub(crate) struct Embedded {
     hosted: Hosted,
     /// Requests from outside do not take turns with the hub's own work.
-    _runtime: Apart,
+    _runtime: ApiRuntime,
 }
 
 /// A runtime that can be dropped in another one.
-struct Apart(Option<Runtime>);
+struct ApiRuntime(Option<Runtime>);
 
-impl Drop for Apart {
+impl Drop for ApiRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             // Watches have no end of their own.
@@ -35,7 +35,7 @@ impl Embedded {
     pub(crate) async fn start(host: &HostOptions<'_>) -> anyhow::Result<Self> {
         let runtime =
             Builder::new_multi_thread().worker_threads(2).thread_name("api").enable_all().build()?;
-        let runtime = Apart(Some(runtime));
+        let runtime = ApiRuntime(Some(runtime));
         let (data_dir, address, mut names) = (host.data_dir.to_owned(), host.address, host.names.to_vec());
         names.extend(super::host());
         let start = async move {
@@ -59,7 +59,7 @@ pub(crate) fn client(hosted: &Hosted) -> kube::Client {
     kube::Client::new(hosted.api.service(User::authenticated(HUB, [MASTERS.to_owned()])), "default")
 }
 
-/// Where a hub keeps its data when nobody says.
+/// The default data directory of a hub.
 pub(crate) fn default_data_dir() -> Option<PathBuf> {
     std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| PathBuf::from(home).join(".atoll"))
 }

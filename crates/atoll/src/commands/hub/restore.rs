@@ -1,4 +1,4 @@
-//! `atoll hub restore`: makes a data directory what it was when a backup was taken.
+//! `atoll hub restore`: restores a data directory from a backup.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -11,19 +11,22 @@ use clap::Args;
 use super::default_data_dir;
 use crate::failure::Failure;
 
-/// Make a data directory what it was when a backup was taken.
+/// Restore a hub's data directory from a backup.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  # Restore into an empty directory
   atoll hub restore hub-2026-11-15.jsonl --data-dir /var/lib/atoll
-  atoll hub restore hub-2026-11-15.jsonl --data-dir /var/lib/atoll --force    the old one stays in restore.old")]
+
+  # Replace existing data, which is moved to restore.old
+  atoll hub restore hub-2026-11-15.jsonl --data-dir /var/lib/atoll --force")]
 pub(crate) struct Restore {
-    /// The backup.
+    /// Backup file.
     #[arg(value_name = "FILE")]
     backup: PathBuf,
-    /// The data directory; no hub may run on it [default: ~/.atoll].
+    /// Data directory of the hub, which must be stopped [default: ~/.atoll].
     #[arg(long, value_name = "DIR", env = "ATOLL_DATA_DIR")]
     data_dir: Option<PathBuf>,
-    /// Replace what is there; it is moved to DIR/restore.old.
+    /// Replace existing data; it is moved to DIR/restore.old.
     #[arg(long)]
     force: bool,
 }
@@ -36,7 +39,9 @@ impl Restore {
         let restored = backup::restore(BufReader::new(file), &data_dir, self.force)
             .map_err(|error| Failure::restore(&data_dir, &error))?;
         let backup::Restored { objects, taken_at, revision } = restored;
-        println!("{objects} objects of revision {taken_at}; the hub goes on from revision {revision}");
+        println!(
+            "restored {objects} objects of revision {taken_at}; the hub continues from revision {revision}"
+        );
         Ok(())
     }
 }

@@ -38,7 +38,7 @@ pub(crate) const HUB: &str = "hub";
 const AT_ONCE: usize = 4;
 /// How long the example may take to be reached from everywhere.
 const EXAMPLE_WITHIN: Duration = Duration::from_secs(30);
-const RESTART: &str = "stop what is in its way, or begin anew with `atoll up --fresh`";
+const RESTART: &str = "free the address, or start over with `atoll up --fresh`";
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const TURN_WITHIN: Duration = Duration::from_secs(20);
 
@@ -126,7 +126,7 @@ impl Clusters {
             Ok(list) => list.items,
             // The hub is just making the CRDs.
             Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
-            Err(error) => return Err(error).context("cannot list the members"),
+            Err(error) => return Err(error).context("cannot list members"),
         };
         let members = self.members.all().await;
         for member in &members {
@@ -197,8 +197,9 @@ impl Clusters {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                let what = format!("{} did not become ready in {} s", waiting.join(", "), within.as_secs());
-                return Err(Failure::plain(&what, "`atoll clusters -o wide` and the log say why").into());
+                let what =
+                    format!("{} did not become ready within {} s", waiting.join(", "), within.as_secs());
+                return Err(Failure::plain(&what, "see `atoll clusters -o wide` and the log").into());
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -224,12 +225,10 @@ impl Clusters {
             };
             while !slices.list(&of_example).await?.items.iter().any(is_ready) {
                 if Instant::now() > deadline {
-                    let what = format!("the example does not answer in {} yet", member.name());
-                    return Err(Failure::plain(
-                        &what,
-                        "`atoll get -C member1 pods,serviceexports` may say why",
-                    )
-                    .into());
+                    let what = format!("the example service has no ready endpoint in {}", member.name());
+                    return Err(
+                        Failure::plain(&what, "see `atoll get -C member1 pods,serviceexports`").into()
+                    );
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
@@ -250,9 +249,9 @@ async fn check_same(member: &Member, cluster: &Cluster) -> anyhow::Result<()> {
     let other = cluster.spec.id.is_some() && cluster.spec.id != system.uid();
     if moved || other {
         let name = member.name();
-        let why = if moved { "its addresses have changed" } else { "what it remembered is gone" };
+        let why = if moved { "its API endpoint changed" } else { "its data was lost" };
         let what = format!("`{name}` is not the cluster that joined: {why}");
-        return Err(Failure::plain(&what, "put its files back, or begin anew with `atoll up --fresh`").into());
+        return Err(Failure::plain(&what, "restore its files, or start over with `atoll up --fresh`").into());
     }
     Ok(())
 }
@@ -263,7 +262,7 @@ async fn start_hub(dir: &Dir, block: Block, runtime: &Runtime) -> anyhow::Result
         let host = hosted::HostOptions { data_dir: &data_dir, address, names: &[] };
         Hosted::start(&host, atoll_kubeapi::Options::default()).await
     });
-    Ok(started.await.context("the hub's API broke off while it started")??)
+    Ok(started.await.context("the hub's API server failed while it started")??)
 }
 
 fn is_taken(error: &anyhow::Error) -> bool {
@@ -291,7 +290,7 @@ async fn turn() -> Option<TcpListener> {
     }
 }
 
-/// Blocks that nobody uses, as far as one can see.
+/// Blocks that look unused.
 struct Blocks {
     used: BTreeSet<u8>,
     next: u8,
@@ -305,7 +304,7 @@ impl Blocks {
         Self { used: used.collect(), next: FIRST }
     }
 
-    /// Another one that nobody listens in.
+    /// Another one in which nothing listens.
     fn next(&mut self) -> anyhow::Result<Block> {
         while self.next < LAST {
             let block = Block(self.next);
@@ -315,6 +314,6 @@ impl Blocks {
             }
         }
         let hint = "stop another sandbox with `atoll down --dir DIR`";
-        Err(Failure::plain("all blocks of loopback addresses are taken", hint).into())
+        Err(Failure::plain("all blocks of loopback addresses are in use", hint).into())
     }
 }

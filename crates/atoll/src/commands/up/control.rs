@@ -24,16 +24,16 @@ use crate::failure::Failure;
 /// The socket's name in the directory.
 const SOCKET: &str = "control.sock";
 /// The most that is read of a line.
-const LONGEST: u64 = 64 * 1024;
-/// How long one answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_LINE: u64 = 64 * 1024;
+/// How long one call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a client may take to ask.
-const LISTENING: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a client asks.
+/// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Ask {
+pub(crate) enum Command {
     /// Call an address from a member, again and again.
     Call(Call),
     /// Stop a member, as if its machines were switched off.
@@ -62,19 +62,19 @@ pub(crate) struct Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Protocol {
-    /// One GET on a connection of its own.
+    /// One GET request per connection.
     Http,
-    /// A line there, a line back.
+    /// Send a line, read a line.
     Tcp,
-    /// A datagram there, a datagram back.
+    /// Send a datagram, read a datagram.
     Udp,
 }
 
-/// What is said in return, a line each.
+/// A reply, one JSON object per line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Said {
-    /// Somebody answered.
+pub(crate) enum Reply {
+    /// A call was answered.
     Answer {
         /// In microseconds.
         took: u64,
@@ -84,13 +84,13 @@ pub(crate) enum Said {
         cluster: Option<String>,
         pod: Option<String>,
     },
-    /// Nobody did.
+    /// A call failed.
     Failed {
         /// In microseconds.
         took: u64,
         why: String,
     },
-    /// It can't be asked like this.
+    /// The request is invalid.
     Refused(String),
     /// A member was stopped or started.
     Done,
@@ -115,18 +115,18 @@ pub(crate) fn listen(dir: &Dir) -> io::Result<UnixListener> {
 }
 
 /// Asks a running sandbox; what it says in return can be read line by line.
-pub(crate) async fn ask(dir: &Dir, ask: &Ask) -> anyhow::Result<BufReader<UnixStream>> {
+pub(crate) async fn send(dir: &Dir, command: &Command) -> anyhow::Result<BufReader<UnixStream>> {
     let connect = async {
         let (_opened, path) = socket_path(&dir.0)?;
         let mut stream = UnixStream::connect(path).await?;
-        let mut line = serde_json::to_vec(ask)?;
+        let mut line = serde_json::to_vec(command)?;
         line.push(b'\n');
         stream.write_all(&line).await?;
         Ok::<_, io::Error>(BufReader::new(stream))
     };
     connect.await.map_err(|error| {
-        let what = format!("no sandbox runs in {}", dir.0.display());
-        Failure::directory(&what, &format!("{error}; `atoll up` starts one")).into()
+        let what = format!("no sandbox is running in {}", dir.0.display());
+        Failure::directory(&what, &format!("{error}; start one with `atoll up`")).into()
     })
 }
 
@@ -138,8 +138,8 @@ pub(crate) async fn serve(listener: UnixListener, members: Members) {
                 let members = members.clone();
                 // It ends by itself when the client goes or the duration is over.
                 tokio::spawn(async move {
-                    if let Err(error) = converse(stream, &members).await {
-                        tracing::debug!(%error, "a client of the control socket has gone");
+                    if let Err(error) = handle(stream, &members).await {
+                        tracing::debug!(%error, "a client closed the control socket");
                     }
                 });
             }
@@ -151,50 +151,52 @@ pub(crate) async fn serve(listener: UnixListener, members: Members) {
     }
 }
 
-async fn converse(stream: UnixStream, members: &Members) -> io::Result<()> {
+async fn handle(stream: UnixStream, members: &Members) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
-    let mut read = BufReader::new(read.take(LONGEST));
-    tokio::time::timeout(LISTENING, read.read_line(&mut line)).await??;
-    let said = match serde_json::from_str(&line) {
-        Ok(Ask::Call(call)) => match members.get(&call.from).await {
+    let mut read = BufReader::new(read.take(MAX_LINE));
+    tokio::time::timeout(READ_TIMEOUT, read.read_line(&mut line)).await??;
+    let reply = match serde_json::from_str(&line) {
+        Ok(Command::Call(call)) => match members.get(&call.from).await {
             Ok(from) => {
                 let dialer = from.dialer().from_pod(&call.namespace, None);
                 // A member may be stopped while it calls.
                 drop(from);
-                return call_on(&dialer, members, &call, &mut write).await;
+                return repeat_call(&dialer, members, &call, &mut write).await;
             }
             Err(error) => Err(error),
         },
-        Ok(Ask::Stop(name)) => members.stop(&name).await,
-        Ok(Ask::Start(name)) => members.start(&name).await,
-        Err(error) => Err(anyhow::anyhow!("not understood: {error}; is it another version of atoll?")),
+        Ok(Command::Stop(name)) => members.stop(&name).await,
+        Ok(Command::Start(name)) => members.start(&name).await,
+        Err(error) => {
+            Err(anyhow::anyhow!("invalid request: {error}; the client may be another version of atoll"))
+        }
     };
-    let said = said.map_or_else(|error| Said::Refused(error.to_string()), |()| Said::Done);
-    say(&mut write, &said).await
+    let reply = reply.map_or_else(|error| Reply::Refused(error.to_string()), |()| Reply::Done);
+    write_reply(&mut write, &reply).await
 }
 
 /// Calls until the time is over.
-async fn call_on(
+async fn repeat_call(
     dialer: &Dialer,
     members: &Members,
     ask: &Call,
     write: &mut (impl AsyncWriteExt + Unpin),
 ) -> io::Result<()> {
-    let mut whose = Whose { members, known: HashMap::new() };
+    let mut owners = EndpointOwners { members, known: HashMap::new() };
     let start = Instant::now();
     loop {
         let begun = Instant::now();
         let answered = call(dialer, ask).await;
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let said = match answered {
+        let reply = match answered {
             Ok((endpoint, text)) => {
-                let (cluster, pod) = whose.is(endpoint.ip()).await;
-                Said::Answer { took, text, endpoint, cluster, pod }
+                let (cluster, pod) = owners.of(endpoint.ip()).await;
+                Reply::Answer { took, text, endpoint, cluster, pod }
             }
-            Err(why) => Said::Failed { took, why },
+            Err(why) => Reply::Failed { took, why },
         };
-        say(write, &said).await?;
+        write_reply(write, &reply).await?;
         if start.elapsed() + ask.interval > ask.duration {
             return Ok(());
         }
@@ -202,17 +204,17 @@ async fn call_on(
     }
 }
 
-async fn say(write: &mut (impl AsyncWriteExt + Unpin), said: &Said) -> io::Result<()> {
-    let mut line = serde_json::to_vec(said)?;
+async fn write_reply(write: &mut (impl AsyncWriteExt + Unpin), reply: &Reply) -> io::Result<()> {
+    let mut line = serde_json::to_vec(reply)?;
     line.push(b'\n');
     write.write_all(&line).await
 }
 
-/// Calls once: who answered, and what they said.
+/// Calls once: the endpoint that answered, and the text of its answer.
 async fn call(dialer: &Dialer, ask: &Call) -> Result<(SocketAddr, String), String> {
     match ask.protocol {
         Protocol::Http => {
-            let asked = http::get(dialer, &ask.host, ask.port, &ask.payload, PATIENCE).await;
+            let asked = http::get(dialer, &ask.host, ask.port, &ask.payload, CALL_TIMEOUT).await;
             let answer = asked.map_err(|error| error.to_string())?;
             let text = String::from_utf8_lossy(&answer.body).trim_end().to_owned();
             let status = answer.status;
@@ -226,12 +228,13 @@ async fn call(dialer: &Dialer, ask: &Call) -> Result<(SocketAddr, String), Strin
                 let mut stream = BufReader::new(reached.stream);
                 stream.write_all(format!("{}\n", ask.payload).as_bytes()).await?;
                 let mut line = Vec::new();
-                stream.take(LONGEST).read_until(b'\n', &mut line).await?;
+                stream.take(MAX_LINE).read_until(b'\n', &mut line).await?;
                 Ok::<_, io::Error>(String::from_utf8_lossy(&line).trim_end().to_owned())
             };
-            let said = tokio::time::timeout(PATIENCE, exchange).await;
-            let said = said.map_err(|_| format!("{endpoint} took the connection and said nothing"))?;
-            Ok((endpoint, said.map_err(|error| format!("{endpoint} broke off: {error}"))?))
+            let reply = tokio::time::timeout(CALL_TIMEOUT, exchange).await;
+            let reply =
+                reply.map_err(|_| format!("{endpoint} accepted the connection, but did not answer"))?;
+            Ok((endpoint, reply.map_err(|error| format!("the connection to {endpoint} was lost: {error}"))?))
         }
         Protocol::Udp => {
             let connected = dialer.connect_udp(&ask.host, ask.port).await;
@@ -243,21 +246,21 @@ async fn call(dialer: &Dialer, ask: &Call) -> Result<(SocketAddr, String), Strin
                 answer.truncate(length);
                 Ok::<_, io::Error>(String::from_utf8_lossy(&answer).trim_end().to_owned())
             };
-            let said = tokio::time::timeout(PATIENCE, exchange).await;
-            let said = said.map_err(|_| format!("no datagram came back from {endpoint}"))?;
-            Ok((endpoint, said.map_err(|error| format!("cannot reach {endpoint}: {error}"))?))
+            let reply = tokio::time::timeout(CALL_TIMEOUT, exchange).await;
+            let reply = reply.map_err(|_| format!("no answer from {endpoint}"))?;
+            Ok((endpoint, reply.map_err(|error| format!("cannot reach {endpoint}: {error}"))?))
         }
     }
 }
 
 /// Which pod of which member has an address; asked once each.
-struct Whose<'a> {
+struct EndpointOwners<'a> {
     members: &'a Members,
     known: HashMap<IpAddr, (Option<String>, Option<String>)>,
 }
 
-impl Whose<'_> {
-    async fn is(&mut self, address: IpAddr) -> (Option<String>, Option<String>) {
+impl EndpointOwners<'_> {
+    async fn of(&mut self, address: IpAddr) -> (Option<String>, Option<String>) {
         if let Some(known) = self.known.get(&address) {
             return known.clone();
         }

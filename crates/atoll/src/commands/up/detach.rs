@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, BufReader};
 use super::report::Report;
 use super::state::Dir;
 use crate::failure::Failure;
-use crate::patience;
+use crate::progress;
 
 /// Starts it and waits until it is ready, or has failed.
 pub(super) async fn start(
@@ -20,10 +20,10 @@ pub(super) async fn start(
     example: bool,
 ) -> anyhow::Result<Report> {
     if let Some(process) = dir.running()? {
-        let what = format!("another `atoll up` runs in {}, process {process}", dir.0.display());
-        return Err(Failure::usage(&what, "`atoll down` stops it; --dir chooses another directory").into());
+        let what = format!("another `atoll up` is running in {}, process {process}", dir.0.display());
+        return Err(Failure::usage(&what, "stop it with `atoll down`, or use another --dir").into());
     }
-    let program = std::env::current_exe().context("cannot tell which program this is")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut command = Command::new(program);
     command.arg("up").arg("--dir").arg(&dir.0).args(["--output", "json"]);
     if let Some(members) = members {
@@ -58,13 +58,14 @@ pub(super) async fn start(
             }
         }
     };
-    match patience::saying("starting in the background", ready).await? {
+    match progress::announce_if_slow("waiting for the sandbox to start", ready).await? {
         Some(report) => Ok(report),
         None => {
             let ended = child.wait().await?;
             let said = said(complaints);
             let said = said.trim().trim_start_matches("error: ");
-            let what = if said.is_empty() { format!("it ended with {ended}") } else { said.to_owned() };
+            let what =
+                if said.is_empty() { format!("the process ended with {ended}") } else { said.to_owned() };
             Err(anyhow::anyhow!("cannot start in the background: {what}"))
         }
     }

@@ -93,7 +93,7 @@ impl Report {
         if let Some(offset) = self.port_offset {
             let _ = writeln!(
                 text,
-                "  ports       below 1024 can't be bound here: from outside, port 80 is {}",
+                "  ports       this user may not bind ports below 1024: from outside, port 80 is {}",
                 80 + offset
             );
         }
@@ -106,12 +106,9 @@ impl Report {
         let _ = writeln!(text, "  {program} get --context {last} serviceimports,services");
         let _ = writeln!(text, "  {program} request --from {last} serve.default.svc.clusterset.local{dir}");
         if detached {
-            let _ = writeln!(text, "`{program} down{dir}` stops it.");
+            let _ = writeln!(text, "Stop it with `{program} down{dir}`.");
         } else {
-            let _ = writeln!(
-                text,
-                "Ctrl-C stops it; the next `up` goes on from there, `up --fresh` begins anew."
-            );
+            let _ = writeln!(text, "Ctrl-C stops it and keeps its state; `up --fresh` starts over.");
         }
         text
     }
@@ -162,15 +159,15 @@ mod tests {
         let want = "ready after 1.2 s: a hub and 2 members
   kubeconfig  /tmp/up/kubeconfig (contexts hub, member1, member2)
   logs        /tmp/up/log
-  ports       below 1024 can't be bound here: from outside, port 80 is 20080
+  ports       this user may not bind ports below 1024: from outside, port 80 is 20080
 Try, in another terminal:
   export KUBECONFIG=/tmp/up/kubeconfig
   target/release/atoll apply --context member1 -f examples/serve.yaml
   target/release/atoll get --context member2 serviceimports,services
   target/release/atoll request --from member2 serve.default.svc.clusterset.local --dir /tmp/up
-Ctrl-C stops it; the next `up` goes on from there, `up --fresh` begins anew.
+Ctrl-C stops it and keeps its state; `up --fresh` starts over.
 ";
         assert_eq!(report.text_as(false, "target/release/atoll", false), want);
-        assert!(report.text_as(true, "atoll", true).contains("`atoll down` stops it."));
+        assert!(report.text_as(true, "atoll", true).contains("Stop it with `atoll down`."));
     }
 }

@@ -11,10 +11,10 @@ use atoll_engine::names::ClusterId;
 use atoll_sandbox::block::Block;
 use serde::{Deserialize, Serialize};
 
-use crate::context;
+use crate::context::sandbox;
 use crate::failure::Failure;
 
-/// A link in the place of a file of ours would lead to somebody else's.
+/// A symbolic link in the place of one of these files could lead to a file of another user.
 pub(crate) const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 /// The layout that this version writes.
 const FORMAT: u32 = 1;
@@ -52,28 +52,25 @@ impl State {
 pub(crate) struct Lock(#[allow(dead_code, reason = "the lock is in the open file")] File);
 
 impl Dir {
-    /// Where a sandbox is when nobody says.
+    /// The default directory of a sandbox.
     pub(crate) fn default_path() -> Option<PathBuf> {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
         Some(PathBuf::from(home).join(".atoll").join("up"))
     }
 
     /// The one to start in.
-    pub(crate) fn chosen(asked: Option<PathBuf>) -> anyhow::Result<Self> {
+    pub(crate) fn for_start(asked: Option<PathBuf>) -> anyhow::Result<Self> {
         Self::or(asked, Self::default_path())
     }
 
     /// The one that is there already and meant: that of the exported kubeconfig comes before the usual one.
-    pub(crate) fn meant(asked: Option<PathBuf>) -> anyhow::Result<Self> {
-        Self::or(asked, context::sandbox_dir(|key| std::env::var_os(key), context::is_sandbox))
+    pub(crate) fn existing(asked: Option<PathBuf>) -> anyhow::Result<Self> {
+        Self::or(asked, sandbox::dir(|key| std::env::var_os(key), sandbox::is_sandbox))
     }
 
     fn or(asked: Option<PathBuf>, otherwise: Option<PathBuf>) -> anyhow::Result<Self> {
         let chosen = asked.or(otherwise).ok_or_else(|| {
-            Failure::usage(
-                "it is not known where the sandbox lies: there is no home directory",
-                "say it with --dir",
-            )
+            Failure::usage("cannot determine the directory of the sandbox: HOME is not set", "set --dir")
         })?;
         Ok(Self(std::path::absolute(chosen)?))
     }
@@ -95,7 +92,7 @@ impl Dir {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
         made.map_err(unusable)?;
         self.check_ours()?;
-        // Nobody else may come near keys and sockets.
+        // Keys and sockets are for this user only.
         fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700)).map_err(unusable)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_LINKS);
@@ -104,10 +101,8 @@ impl Dir {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let who = pid_in(&mut file).map_or_else(String::new, |pid| format!(", process {pid}"));
-                let what = format!("another `atoll up` runs in {}{who}", self.0.display());
-                return Err(
-                    Failure::usage(&what, "`atoll down` stops it; --dir chooses another directory").into()
-                );
+                let what = format!("another `atoll up` is running in {}{who}", self.0.display());
+                return Err(Failure::usage(&what, "stop it with `atoll down`, or use another --dir").into());
             }
             Err(TryLockError::Error(error)) => return Err(unusable(error).into()),
         }
@@ -128,7 +123,7 @@ impl Dir {
             Ok(()) => Ok(None),
             Err(TryLockError::WouldBlock) => pid_in(&mut file)
                 .map(Some)
-                .with_context(|| format!("{} names no process", self.path("lock").display())),
+                .with_context(|| format!("{} does not contain a process id", self.path("lock").display())),
             Err(TryLockError::Error(error)) => Err(error.into()),
         }
     }
@@ -147,12 +142,12 @@ impl Dir {
         }
         let damaged = |error: serde_json::Error| {
             let what = format!("{} cannot be read", path.display());
-            Failure::directory(&what, &format!("{error}; `atoll up --fresh` begins anew"))
+            Failure::directory(&what, &format!("{error}; `atoll up --fresh` deletes it and starts over"))
         };
         let head: Head = serde_json::from_slice(&text).map_err(damaged)?;
         if head.format != FORMAT {
             let what = format!("{} was made by another version of atoll", self.0.display());
-            let why = format!("its format is {}, this version knows {FORMAT}", head.format);
+            let why = format!("its format is {}, this version supports {FORMAT}", head.format);
             return Err(Failure::other_version(&what, &why).into());
         }
         let state: State = serde_json::from_slice(&text).map_err(damaged)?;
@@ -164,7 +159,7 @@ impl Dir {
         if let Some(member) = odd {
             let what = format!("{} cannot be used", path.display());
             let why = format!(
-                "member `{}` has a bad name or another's addresses; `atoll up --fresh` begins anew",
+                "member `{}` has an invalid name or the addresses of another; `atoll up --fresh` deletes it and starts over",
                 member.name
             );
             return Err(Failure::directory(&what, &why).into());
@@ -185,7 +180,7 @@ impl Dir {
         write().with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Takes away what a sandbox made here, and nothing else. The lock stays: it is held.
+    /// Deletes what a sandbox made here, and nothing else. The lock stays: it is held.
     pub(crate) fn clear(&self) -> anyhow::Result<()> {
         for name in OURS.into_iter().filter(|name| *name != "lock") {
             let path = self.0.join(name);
@@ -205,12 +200,12 @@ impl Dir {
         self.path("hub").exists() || self.path("members").exists()
     }
 
-    /// A directory of another user, or with other things in it, is somebody else's.
+    /// Refuses a directory of another user, or one with other files in it.
     fn check_ours(&self) -> anyhow::Result<()> {
         let found = fs::metadata(&self.0).with_context(|| format!("cannot read {}", self.0.display()))?;
         if found.uid() != rustix::process::geteuid().as_raw() {
-            let what = format!("{} is another user's", self.0.display());
-            return Err(Failure::usage(&what, "name a directory of your own with --dir").into());
+            let what = format!("{} belongs to another user", self.0.display());
+            return Err(Failure::usage(&what, "set --dir to a directory of your own").into());
         }
         if self.0.join("lock").exists() {
             return Ok(());
@@ -218,8 +213,8 @@ impl Dir {
         let mut entries =
             fs::read_dir(&self.0).with_context(|| format!("cannot read {}", self.0.display()))?;
         if entries.next().is_some() {
-            let what = format!("{} is not empty, and no sandbox of atoll", self.0.display());
-            return Err(Failure::usage(&what, "name an empty or a new directory with --dir").into());
+            let what = format!("{} is not empty, and not the directory of a sandbox", self.0.display());
+            return Err(Failure::usage(&what, "set --dir to an empty or a new directory").into());
         }
         Ok(())
     }
@@ -249,7 +244,7 @@ mod tests {
         let lock = dir.lock().unwrap();
         assert_eq!(dir.running().unwrap(), Some(std::process::id()));
         let second = dir.lock().unwrap_err().to_string();
-        assert!(second.contains("another `atoll up` runs in"), "{second}");
+        assert!(second.contains("another `atoll up` is running in"), "{second}");
         drop(lock);
         assert_eq!(dir.running().unwrap(), None);
         dir.lock().unwrap();

@@ -1,0 +1,94 @@
+//! The help of every command, as a user and a reviewer see it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const UPDATE: &str = "ATOLL_UPDATE_GOLDEN";
+/// Terminals are often no wider.
+const COLUMNS: usize = 80;
+
+#[test]
+fn every_help_text_is_its_golden_file() {
+    let update = std::env::var_os(UPDATE).is_some();
+    let all = every_help();
+    assert!(all.len() > 30, "{:?}", all.keys());
+    let file = |command: &str| golden().join(format!("{}.txt", command.replace(' ', "-")));
+    let mut kept: Vec<PathBuf> =
+        std::fs::read_dir(golden()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    kept.retain(|path| !all.keys().any(|command| file(command) == *path));
+    let mut wrong: Vec<String> =
+        kept.iter().map(|path| format!("{} has no command", path.display())).collect();
+    for (command, help) in &all {
+        if std::fs::read_to_string(file(command)).unwrap_or_default() != *help {
+            wrong.push(format!("the help of `{command}` differs from {}", file(command).display()));
+        }
+        if update {
+            std::fs::write(file(command), help).unwrap();
+        }
+    }
+    if update {
+        kept.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        return;
+    }
+    let how = format!("if the change is wanted, run `{UPDATE}=1 cargo test --workspace --test it help`");
+    assert!(wrong.is_empty(), "{}\n{how}", wrong.join("\n"));
+}
+
+#[test]
+fn every_help_text_has_examples_that_fit_the_terminal() {
+    for (command, help) in every_help() {
+        let examples = help.split("Examples:\n").nth(1).unwrap_or_default();
+        assert!(examples.contains(&command), "{command} has no example:\n{help}");
+        let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > COLUMNS).collect();
+        assert!(wide.is_empty(), "{command}: {wide:#?}");
+    }
+}
+
+#[test]
+fn the_configuration_in_the_help_of_lb_is_valid() {
+    let help = help(&["lb"]);
+    let text = help.split("Configuration file:\n").nth(1).unwrap();
+    let text: String =
+        text.lines().take_while(|line| !line.is_empty()).map(|line| format!("{}\n", &line[2..])).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lb.yaml");
+    std::fs::write(&file, text).unwrap();
+    let (code, out, talk) = super::atoll(&["lb", "--check", "--config", file.to_str().unwrap()]);
+    assert_eq!((code, out), (Some(0), format!("{}: 1 listeners\n", file.display())), "{talk}");
+}
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/help")
+}
+
+/// The help of every command, by its words; `atoll` itself too.
+fn every_help() -> BTreeMap<String, String> {
+    let (mut all, mut open) = (BTreeMap::new(), vec![Vec::new()]);
+    while let Some(words) = open.pop() {
+        let words: Vec<String> = words;
+        let help = help(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        open.extend(subcommands(&help).into_iter().map(|name| [&words[..], &[name]].concat()));
+        all.insert([&["atoll".to_owned()], &words[..]].concat().join(" "), help);
+    }
+    all
+}
+
+fn help(words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
+    command.args(words).arg("--help").env_clear().env("COLUMNS", COLUMNS.to_string());
+    // A terminal at any of these would have a width of its own.
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{words:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The names in the section `Commands:`; what stands further in is their text.
+fn subcommands(help: &str) -> Vec<String> {
+    let section = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = section.take_while(|line| !line.is_empty()).filter_map(|line| {
+        let rest = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '))?;
+        rest.split(' ').next()
+    });
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
