@@ -17,7 +17,7 @@ pub enum ServerError {
         source: io::Error,
     },
     /// No thread can be started.
-    #[error("cannot start a thread to answer in")]
+    #[error("cannot start a worker thread")]
     Thread(#[source] io::Error),
 }
 
@@ -27,13 +27,13 @@ impl ServerError {
         match self {
             Self::Listen { source, address, .. } => match source.kind() {
                 io::ErrorKind::AddrInUse => Some(format!(
-                    "something else listens there: choose another port (`ss -lnp 'sport = {}'`)",
+                    "another process listens there: use another port, or stop the process (find it with `ss -lnp 'sport = {}'`)",
                     address.port()
                 )),
                 io::ErrorKind::PermissionDenied => Some(
-                    "ports below 1024 need the capability NET_BIND_SERVICE: choose a higher one".to_owned(),
+                    "ports below 1024 need the capability NET_BIND_SERVICE: use a higher port".to_owned(),
                 ),
-                io::ErrorKind::AddrNotAvailable => Some("this machine has no such address".to_owned()),
+                io::ErrorKind::AddrNotAvailable => Some("this host does not have the address".to_owned()),
                 _ => None,
             },
             Self::Thread(_) => None,

@@ -35,14 +35,17 @@ struct Server {
 impl Pages for Server {
     fn ready(&self) -> Result<String, String> {
         if !self.live.complete() {
-            return Err("listing what there is".to_owned());
+            return Err("waiting for the first list of all objects".to_owned());
         }
         // Ready stays ready: without its API the cluster needs its names all the more.
         let age = self.live.age();
         Ok(if age.is_zero() {
             "ok".to_owned()
         } else {
-            format!("ok: the API has been silent for {} s, answers go on from what was known", age.as_secs())
+            format!(
+                "ok: no contact with the API for {} s; answering from the last known state",
+                age.as_secs()
+            )
         })
     }
 

@@ -48,7 +48,7 @@ impl Catalogs {
         }
         if let Some(snapshot) = self.clusterset.publish() {
             if snapshot.complete() && !live.snapshot().complete() {
-                tracing::info!(services = snapshot.services(), "everything is listed: answering");
+                tracing::info!(services = snapshot.services(), "synced: answering queries");
             }
             live.replace(snapshot);
         }
@@ -154,7 +154,7 @@ fn import_event(change: Change<DeserializeGuard<ServiceImport>>) -> Option<Event
             match guarded.0 {
                 Ok(import) => Event::Import { namespace, name, import: edge::import(&import) },
                 Err(error) => {
-                    tracing::warn!(namespace, name, error = %error.error, "a ServiceImport that can't be read");
+                    tracing::warn!(namespace, name, error = %error.error, "ignoring an invalid ServiceImport");
                     Event::Gone { kind: Kind::Imports, namespace, name }
                 }
             }

@@ -72,7 +72,7 @@ pub struct Look {
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// CoreDNS keeps its configuration elsewhere, or is not there.
-    #[error("there is no ConfigMap `{namespace}/{name}` with the key `{key}`")]
+    #[error("the ConfigMap `{namespace}/{name}` does not exist, or has no key `{key}`")]
     NoCorefile {
         /// Its namespace.
         namespace: String,
@@ -85,10 +85,10 @@ pub enum SetupError {
     #[error("the Service `{0}/{name}` has no address to forward to", name = manifest::NAME)]
     NoServers(String),
     /// Another block serves the zone.
-    #[error("the Corefile has a block for `{0}` that is not ours")]
+    #[error("the Corefile already has a block for `{0}` that atoll did not write")]
     ServedByOthers(Name),
     /// Somebody else wrote the Corefile at the same time.
-    #[error("the Corefile was changed by somebody else at the same time")]
+    #[error("the Corefile was changed by another writer at the same time")]
     Raced,
     /// The API said no.
     #[error("cannot {doing}")]
@@ -104,14 +104,17 @@ impl SetupError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoCorefile { .. } => {
-                Some("name it with --config-map NAMESPACE/NAME and --key; k3s and AKS read a ConfigMap `coredns-custom` of their own".to_owned())
-            }
+            Self::NoCorefile { .. } => Some(
+                "set --config-map and --key; k3s and AKS read a ConfigMap `coredns-custom` of their own"
+                    .to_owned(),
+            ),
             Self::NoServers(_) => {
-                Some("apply what `atoll dns manifest` prints first, or name the servers with --server".to_owned())
+                Some("apply the output of `atoll dns manifest` first, or set --server".to_owned())
             }
-            Self::ServedByOthers(_) => Some("take that block away: CoreDNS refuses two for one zone".to_owned()),
-            Self::Raced => Some("run it again".to_owned()),
+            Self::ServedByOthers(_) => {
+                Some("delete that block: CoreDNS accepts only one per zone".to_owned())
+            }
+            Self::Raced => Some("run the command again".to_owned()),
             Self::Api { .. } => None,
         }
     }
@@ -133,7 +136,7 @@ impl Setup {
             return Err(SetupError::ServedByOthers(self.zone.clone()));
         }
         let remembered =
-            self.memory(client).get_opt(MEMORY).await.map_err(api("read what was set up before"))?;
+            self.memory(client).get_opt(MEMORY).await.map_err(api("read the record of the set-up"))?;
         let applied = remembered.and_then(|memory| memory.data?.remove("applied"));
         let state = match (corefile::find(&text), applied) {
             (Some(found), _) if found == stub => State::InPlace,
@@ -157,7 +160,7 @@ impl Setup {
             "data": {"applied": Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), "stub": look.stub},
         });
         let params = PatchParams::apply(WRITER).force();
-        let remembering = api("remember what was set up; does our namespace exist?");
+        let remembering = api("write the record of the set-up; does its namespace exist?");
         self.memory(client).patch(MEMORY, &params, &Patch::Apply(memory)).await.map_err(remembering)?;
         Ok(look)
     }
@@ -172,7 +175,7 @@ impl Setup {
         match self.memory(client).delete(MEMORY, &DeleteParams::default()).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => return Err(api("forget what was set up")(error)),
+            Err(error) => return Err(api("delete the record of the set-up")(error)),
         }
         Ok(there)
     }
@@ -216,7 +219,7 @@ impl Setup {
         }
         let services: Api<Service> = Api::namespaced(client.clone(), &self.own_namespace);
         let service =
-            services.get_opt(manifest::NAME).await.map_err(api("read the Service of our servers"))?;
+            services.get_opt(manifest::NAME).await.map_err(api("read the Service of the DNS servers"))?;
         let addresses = service.and_then(|service| service.spec?.cluster_ips).unwrap_or_default();
         let addresses: Vec<SocketAddr> = addresses
             .iter()

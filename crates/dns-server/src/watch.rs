@@ -184,17 +184,19 @@ where
         let (kind, first) = (self.kind.plural(), self.live.lost(self.kind));
         match error {
             kube::Error::Api(status) if status.code == 404 => {
-                tracing::debug!(kind, "this cluster does not know the kind yet; `atoll join` installs it");
+                tracing::debug!(kind, "the cluster does not serve this kind yet; `atoll join` installs it");
             }
             kube::Error::Api(status) if [401, 403].contains(&status.code) => {
                 tracing::warn!(
                     kind,
                     why = status.message,
-                    "may not be watched; `atoll dns manifest` has the rights it takes"
+                    "not allowed to watch this kind; `atoll dns manifest` prints the required RBAC rules"
                 );
             }
-            _ if first => tracing::warn!(kind, %error, "the watch broke; answers go on from what was known"),
-            _ => tracing::debug!(kind, %error, "still not watched"),
+            _ if first => {
+                tracing::warn!(kind, %error, "the watch failed; answering from the last known state")
+            }
+            _ => tracing::debug!(kind, %error, "the watch still fails"),
         }
     }
 }

@@ -41,7 +41,7 @@ pub enum ConfigError {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Wrong {
     /// Two listeners want the same.
-    #[error("`{one}` and `{other}` both want {protocol} {address}", protocol = protocol.name())]
+    #[error("`{one}` and `{other}` both use {protocol} {address}", protocol = protocol.name())]
     Clash {
         /// The first.
         one: Arc<str>,
@@ -77,9 +77,7 @@ pub enum Wrong {
         address: SocketAddr,
     },
     /// Datagrams can't be checked.
-    #[error(
-        "`{listener}` checks backends over UDP, which can't be told from silence: name a TCP port with `health.port`"
-    )]
+    #[error("`{listener}` needs `health.port`: UDP backends can only be checked at a TCP port")]
     UncheckedDatagrams {
         /// The listener.
         listener: Arc<str>,
@@ -99,7 +97,7 @@ pub enum Wrong {
         listener: Arc<str>,
     },
     /// A span or number that must not be zero.
-    #[error("`{listener}`: `{field}` must be more than nothing")]
+    #[error("`{listener}`: `{field}` must be greater than zero")]
     Zero {
         /// The listener.
         listener: Arc<str>,
@@ -112,7 +110,7 @@ pub enum Wrong {
 pub fn parse(text: &str) -> Result<Wanted, ConfigError> {
     let file: File = serde_saphyr::from_str(text).map_err(|error| ConfigError::Form(error.to_string()))?;
     let Some(entries) = file.listeners else {
-        return Err(ConfigError::Form("`listeners` is missing; `listeners: []` is for none".to_owned()));
+        return Err(ConfigError::Form("`listeners` is missing; write `listeners: []` for none".to_owned()));
     };
     let mut wrong = Vec::new();
     let mut seen: BTreeMap<_, Arc<str>> = BTreeMap::new();
@@ -305,7 +303,7 @@ listeners:
 "#,
         );
         for part in [
-            "`a` and `b` both want TCP",
+            "`a` and `b` both use TCP",
             "twice",
             "its own address",
             "without a port",

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 pub enum LbError {
     /// No thread can be started.
-    #[error("cannot start a thread for connections")]
+    #[error("cannot start a worker thread")]
     Thread(#[source] io::Error),
     /// Health and metrics can't be served.
     #[error("cannot serve health and metrics on {address}")]
@@ -22,11 +22,11 @@ pub enum LbError {
 /// What to do about an address that can't be listened on.
 pub(crate) fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "something else listens there; choose another address or port",
+        io::ErrorKind::AddrInUse => "another process listens there; use another address or port",
         io::ErrorKind::PermissionDenied => {
-            "ports below 1024 need the capability NET_BIND_SERVICE; choose a higher one"
+            "ports below 1024 need the capability NET_BIND_SERVICE; use a higher port"
         }
-        io::ErrorKind::AddrNotAvailable => "this machine has no such address (yet)",
+        io::ErrorKind::AddrNotAvailable => "this host does not have the address (yet)",
         _ => "see the reason",
     }
 }

@@ -27,7 +27,7 @@ pub enum FileError {
         source: std::io::Error,
     },
     /// It can't be taken.
-    #[error("{} cannot be used", path.display())]
+    #[error("invalid configuration file {}", path.display())]
     Config {
         /// The file.
         path: PathBuf,
@@ -61,10 +61,10 @@ pub async fn follow(path: &Path, balancer: &Balancer, mut at_once: mpsc::Receive
                     let listeners = wanted.listeners.len();
                     balancer.want(wanted).await;
                     balancer.refused(None);
-                    tracing::info!(file = %path.display(), listeners, "took the configuration");
+                    tracing::info!(file = %path.display(), listeners, "applied the configuration");
                 }
                 Err(why) => {
-                    tracing::error!(why, "the configuration stays as it was");
+                    tracing::error!(why, "the new configuration is invalid; keeping the last one");
                     balancer.refused(Some(why));
                 }
             }

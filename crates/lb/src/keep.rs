@@ -30,7 +30,7 @@ const DOOR: Duration = Duration::from_millis(500);
 /// How often it is looked whether addresses are still on their interfaces.
 const HOLD: Duration = Duration::from_secs(5);
 const NOT_FORWARDED: &str =
-    "packets are not forwarded: set net.ipv4.ip_forward and net.ipv6.conf.all.forwarding to 1";
+    "IP forwarding is off: set net.ipv4.ip_forward and net.ipv6.conf.all.forwarding to 1";
 /// How often the kernel's counters are read.
 const COUNT: Duration = Duration::from_secs(10);
 /// How often an address that can't be listened on is tried again.
@@ -229,12 +229,12 @@ impl Keeper {
         for kept in self.listeners.values_mut().filter(|kept| kept.by_kernel) {
             let forwarded = if kept.listener.address.is_ipv4() { four } else { six };
             let bound = match (plan::refusal(&kept.listener), &told) {
-                (Some(why), _) => Err(kept.unbound(why.to_owned(), "or let --data-path auto choose")),
+                (Some(why), _) => Err(kept.unbound(why.to_owned(), "or use --data-path auto")),
                 (None, Some(Err(why))) => {
-                    Err(kept.unbound(why.clone(), "it needs NET_ADMIN and nftables; it is tried again"))
+                    Err(kept.unbound(why.clone(), "NET_ADMIN and nftables are required; trying again"))
                 }
                 (None, Some(Ok(())) | None) if !forwarded => {
-                    Err(kept.unbound(NOT_FORWARDED.to_owned(), "clients find nobody until then"))
+                    Err(kept.unbound(NOT_FORWARDED.to_owned(), "clients get no answer until then"))
                 }
                 (None, Some(Ok(()))) => Ok(kept.listener.address),
                 (None, None) if kept.bound.as_ref().is_err_and(|unbound| unbound.why == NOT_FORWARDED) => {
@@ -244,7 +244,7 @@ impl Keeper {
             };
             news |= bound != kept.bound;
             if let (Err(unbound), true) = (&bound, bound != kept.bound) {
-                tracing::error!(listener = %unbound.name, address = %unbound.address, why = unbound.why, "the kernel does not carry it");
+                tracing::error!(listener = %unbound.name, address = %unbound.address, why = unbound.why, "cannot configure the kernel for this listener");
             }
             kept.bound = bound;
         }
@@ -365,7 +365,7 @@ impl Keeper {
 
     fn why_not_kernel(&self, listener: &Listener) -> Option<&'static str> {
         if self.kernel.is_none() {
-            return Some("this process has not the capability NET_ADMIN");
+            return Some("this process lacks the capability NET_ADMIN");
         }
         why_not_kernel(listener).or_else(|| (!forwards(listener.address.ip())).then_some(NOT_FORWARDED))
     }
@@ -375,10 +375,10 @@ impl Keeper {
         let (name, address) = (&listener.name, listener.address);
         if !by_kernel && self.path == DataPath::Auto {
             let why = self.why_not_kernel(&listener).unwrap_or_default();
-            tracing::info!(listener = %name, %address, why, "carried by this process, and not by the kernel");
+            tracing::info!(listener = %name, %address, why, "using user space instead of the kernel");
         }
         if !by_kernel && listener.source != Source::Masquerade {
-            tracing::warn!(listener = %name, %address, "backends see this machine: `source` is for the kernel only");
+            tracing::warn!(listener = %name, %address, "backends see the address of this host: `source` needs the kernel data path");
         }
         self.next_number += 1;
         let view = View {
@@ -461,7 +461,7 @@ impl Keeper {
         let after = kept.states.get(&address).map(|state| state.standing());
         if before != after {
             let level = kept.pool.picture().level();
-            tracing::info!(listener = %kept.listener.name, backend = %address, good, ?level, "its checks changed their verdict");
+            tracing::info!(listener = %kept.listener.name, backend = %address, good, ?level, "health changed");
         }
     }
 

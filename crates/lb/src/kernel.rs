@@ -35,8 +35,8 @@ pub(crate) type Came = ((Protocol, SocketAddr), SocketAddr, u64);
 pub(crate) async fn warn_of_leftovers() {
     if tables::exist().await.unwrap_or(false) {
         tracing::warn!(
-            "the kernel has rules of a balancer: clients that they match never come here; unless another `atoll lb` keeps them, \
-             `nft delete table ip atoll_lb; nft delete table ip6 atoll_lb` ends them"
+            "the kernel still has rules of a balancer, and matching clients do not reach this process; if no other `atoll lb` is running, remove them with \
+             `nft delete table ip atoll_lb; nft delete table ip6 atoll_lb`"
         );
     }
 }
@@ -93,7 +93,7 @@ impl Kernel {
                     self.held = Some(Held { plan, counted });
                     return Ok(());
                 }
-                Err(error) => tracing::debug!(%error, "the kernel's tables are not as we left them"),
+                Err(error) => tracing::debug!(%error, "the kernel's tables were changed"),
             }
         }
         tables::replace(&plan).await?;
@@ -122,7 +122,7 @@ impl Kernel {
     /// Ends the flows of clients of `listener` to a backend that is lost, so that they find another.
     pub(crate) async fn cut(protocol: Protocol, listener: SocketAddr, backend: SocketAddr) {
         if let Err(error) = flows::end(protocol, listener, backend).await {
-            tracing::warn!(%error, %backend, "cannot end the flows of a backend that is lost");
+            tracing::warn!(%error, %backend, "cannot close the flows of a lost backend");
         }
     }
 }

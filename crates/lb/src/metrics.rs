@@ -66,7 +66,7 @@ impl Board {
         }
         if !self.told.load(Relaxed) {
             let why = lock(&self.stale).as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-            return Err(format!("nobody has said yet what to carry{why}"));
+            return Err(format!("waiting for the first configuration{why}"));
         }
         let all: Vec<Shown> = lock(&self.all).iter().filter(|shown| shown.wanted).cloned().collect();
         let unbound: Vec<_> = all.iter().filter_map(|shown| shown.unbound.as_ref()).collect();
@@ -83,7 +83,7 @@ impl Board {
             note += &format!("; the new configuration was refused: {why}");
         }
         if let Some(why) = &*lock(&self.stale) {
-            note += &format!("; going on with what was said last: {why}");
+            note += &format!("; keeping the last configuration: {why}");
         }
         let by_kernel = all.iter().filter(|shown| shown.by_kernel).count();
         Ok(format!(

@@ -39,7 +39,7 @@ impl Vips {
             let (interface, ip) = (&*one.0, one.1);
             match add(interface, ip).await {
                 Ok(()) => {
-                    tracing::info!(%ip, interface, "put the address on the interface");
+                    tracing::info!(%ip, interface, "added the address to the interface");
                     announce::spawn(Arc::clone(&one.0), ip);
                     self.failed.remove(one);
                     self.ours.insert(one.clone());
@@ -52,7 +52,7 @@ impl Vips {
                 }
                 Err(error) => {
                     if self.failed.insert(one.clone()) {
-                        tracing::error!(%ip, interface, %error, "cannot put the address on the interface; trying again");
+                        tracing::error!(%ip, interface, %error, "cannot add the address to the interface; trying again");
                     }
                 }
             }
@@ -66,7 +66,7 @@ impl Vips {
             // Whatever comes of it: what can't be taken away now is gone with its interface.
             self.ours.remove(&one);
             if let Err(error) = remove(&one.0, one.1).await {
-                tracing::error!(ip = %one.1, interface = &*one.0, %error, "cannot take the address away");
+                tracing::error!(ip = %one.1, interface = &*one.0, %error, "cannot remove the address");
             }
         }
     }

@@ -46,7 +46,7 @@ pub enum EnterError {
         ours: String,
     },
     /// The cluster is another hub's.
-    #[error("ClusterProperty {name} was made by the hub {hub}")]
+    #[error("ClusterProperty {name} was created by the hub {hub}")]
     OtherHub {
         /// The property.
         name: &'static str,

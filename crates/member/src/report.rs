@@ -106,7 +106,7 @@ pub enum Problem {
     #[error("the API does not serve {kind}; install the CRDs (`atoll crds`)", kind = .0.plural())]
     KindAbsent(Kind),
     /// What we should write is somebody else's.
-    #[error("{object} is not ours and is left alone; delete or rename it to import {service}")]
+    #[error("{object} is not managed by Atoll and is not changed; delete or rename it to import {service}")]
     Foreign {
         /// The service that needs it.
         service: ServiceKey,
@@ -114,7 +114,7 @@ pub enum Problem {
         object: ObjectName,
     },
     /// The API server does not take what we write.
-    #[error("{object} is refused: {why}")]
+    #[error("{object} was rejected: {why}")]
     Refused {
         /// The object.
         object: ObjectName,
@@ -122,7 +122,7 @@ pub enum Problem {
         why: String,
     },
     /// A part of an object can't be carried to other clusters.
-    #[error("{object}: {field} is left out: {why}")]
+    #[error("{object}: {field} is ignored: {why}")]
     Unrepresentable {
         /// The object.
         object: ObjectName,

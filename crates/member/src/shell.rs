@@ -130,7 +130,7 @@ impl Shell {
                             inbox.push_back(Event::Permitted(self.permit.holds()));
                         }
                     }
-                    Err(error) => warn!(cluster = %self.identity.cluster, %error, "a request broke off"),
+                    Err(error) => warn!(cluster = %self.identity.cluster, %error, "a request was aborted"),
                 },
                 assignment = assigned.recv() => match assignment {
                     Some(assignment) => inbox.push_back(Event::Assigned(assignment)),

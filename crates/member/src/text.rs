@@ -6,13 +6,12 @@ pub const DERIVED_SERVICE_AWAITED: &str =
 
 /// The message of an import's `Ready` while the API server does not take its derived Service.
 pub(crate) fn derived_service_refused(name: &str, why: &str) -> String {
-    format!("The API server refuses the derived Service \"{name}\", which is tried again every 30 s: {why}")
+    format!("The API server rejected the derived Service \"{name}\"; the hub tries again every 30 s: {why}")
 }
 
 /// The message of an export's `Valid` if no Service can have its name.
 pub(crate) fn misnamed(name: &str) -> String {
     format!(
-        "No Service can be called {name:?}: its name has at most 63 lower case letters, digits and dashes. Delete this export, and \
-         make one with the name of a Service."
+        "{name:?} is not a valid name of a Service: use at most 63 lower case letters, digits and dashes. Delete this export, and create one with the name of a Service."
     )
 }

@@ -13,7 +13,7 @@ async fn nothing_is_answered_before_everything_was_listed() {
     api.go();
     let server = Server::start(&api).await;
     assert_eq!(code(&server.udp(&query(WEB, 1)).await), 2, "not NXDOMAIN, which would be believed");
-    server.page_says("/readyz", |page| page.starts_with("listing")).await;
+    server.page_says("/readyz", |page| page.starts_with("waiting for the first list")).await;
     api.come_back();
     server.a_becomes(WEB, &[[10, 111, 0, 7]]).await;
     server.page_says("/readyz", |page| page == "ok\n").await;
@@ -29,7 +29,7 @@ async fn answers_go_on_without_the_api_and_say_how_old_they_are() {
     assert!(server.metric(AGE).await.abs() < f64::EPSILON);
 
     api.go();
-    server.page_says("/readyz", |page| page.starts_with("ok: the API has been silent")).await;
+    server.page_says("/readyz", |page| page.starts_with("ok: no contact with the API")).await;
     assert!(server.metric(AGE).await > 0.0);
     assert_eq!(server.a(WEB).await, [[10, 111, 0, 7]]);
 
@@ -49,7 +49,7 @@ async fn a_watch_that_is_back_goes_on_where_it_broke() {
     api.put("serviceimports", &import("web", "ClusterSetIP", &["10.111.0.7"]));
     let server = Server::ready(&api).await;
     api.go();
-    server.page_says("/readyz", |page| page.starts_with("ok: the API")).await;
+    server.page_says("/readyz", |page| page.starts_with("ok: no contact with the API")).await;
     api.come_back();
     server.page_says("/readyz", |page| page == "ok\n").await;
     api.put("serviceimports", &import("web", "ClusterSetIP", &["10.111.0.9"]));

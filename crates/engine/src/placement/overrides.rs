@@ -110,7 +110,7 @@ pub struct Plaintext {
 
 /// An override that can't be carried out: nothing is written to the cluster, since half of it would be worse.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{policy} can't be carried out: {why}")]
+#[error("{policy} can't be applied: {why}")]
 pub struct OverrideError {
     /// The policy.
     pub policy: PolicyId,

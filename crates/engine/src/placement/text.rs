@@ -21,9 +21,9 @@ impl Nowhere {
                 format!("0/{} clusters fit: {}", unfit.len(), each.join(", "))
             }
             Self::TooFew { field, wanted, found } => {
-                format!("the spread by {field} wants at least {wanted}, and there are {found}")
+                format!("the spread constraint by {field} needs at least {wanted}, but {found} fit")
             }
-            Self::TwoFields => "spreadConstraints name more than one field beside cluster".to_owned(),
+            Self::TwoFields => "spreadConstraints have more than one field besides cluster".to_owned(),
         }
     }
 }
@@ -32,11 +32,13 @@ impl Unfit {
     /// The end of a sentence that begins with the cluster.
     pub fn text(&self) -> String {
         match self {
-            Self::NotNamed => "is not named".to_owned(),
-            Self::Excluded => "is excluded".to_owned(),
-            Self::Labels => "has other labels".to_owned(),
-            Self::Place(field) => format!("has another {field}"),
-            Self::Tainted { key, effect } => format!("has the taint {key}:{effect}, which is not tolerated"),
+            Self::NotNamed => "is not in clusterNames".to_owned(),
+            Self::Excluded => "is in exclude".to_owned(),
+            Self::Labels => "does not match the label selector".to_owned(),
+            Self::Place(field) => format!("does not match the {field}"),
+            Self::Tainted { key, effect } => {
+                format!("has the taint {key}:{effect}, which the policy does not tolerate")
+            }
         }
     }
 }

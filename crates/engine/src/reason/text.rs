@@ -64,16 +64,16 @@ pub fn valid_message(valid: Result<(), Invalid>) -> &'static str {
     match valid {
         Ok(()) => "The service can be exported.",
         Err(Invalid::NoService) => {
-            "There is no Service of this name in this namespace. Create it, or delete the export."
+            "This namespace has no Service of this name. Create it, or delete the export."
         }
         Err(Invalid::ExternalName) => {
             "A Service of type ExternalName can't be exported: it has no endpoints."
         }
         Err(Invalid::DerivedService) => {
-            "The Service was made by a multi-cluster controller; exporting it would loop. Export the original."
+            "The Service was created by a multi-cluster controller, and exporting it would cause a loop. Export the original Service."
         }
         Err(Invalid::KubernetesApi) => {
-            "The Service default/kubernetes is each cluster's own and can't be exported."
+            "The Service default/kubernetes belongs to each cluster and can't be exported."
         }
     }
 }
@@ -83,7 +83,7 @@ pub fn export_message(ready: &ExportReady, refused_keys: &[KeyRefused]) -> Strin
     let mut text = match ready {
         ExportReady::Exported { refused: None } => "The service is exported.".to_owned(),
         ExportReady::Exported { refused: Some(why) } => {
-            format!("The service is exported, but for endpoints with {}.", address_refused(*why))
+            format!("The service is exported, except for endpoints with {}.", address_refused(*why))
         }
         ExportReady::Pending(why) | ExportReady::Failed(ExportFailed::Invalid(why)) => {
             valid_message(Err(*why)).to_owned()
@@ -95,10 +95,10 @@ pub fn export_message(ready: &ExportReady, refused_keys: &[KeyRefused]) -> Strin
     for KeyRefused { key, why } in refused_keys {
         let why = match why {
             WhyKeyRefused::Reserved => "its prefix is reserved",
-            WhyKeyRefused::Malformed => "Kubernetes would not accept it",
-            WhyKeyRefused::TooMuch => "together they are too much for one object",
+            WhyKeyRefused::Malformed => "it is not valid in Kubernetes",
+            WhyKeyRefused::TooMuch => "all of them together are too large for one object",
         };
-        text.push_str(&format!(" Exported label or annotation {key:?} is left out: {why}."));
+        text.push_str(&format!(" Exported label or annotation {key:?} is not exported: {why}."));
     }
     text
 }
@@ -111,12 +111,12 @@ pub fn import_message(ready: &ImportReady, notes: &[ImportNote]) -> String {
             format!("This cluster supports none of the service's IP families ({}).", families(wanted))
         }
         ImportReady::NamesTaken { plain, hashed } => format!(
-            "Services {plain} and {hashed} are somebody else's and are left alone. Rename one of them to import this service."
+            "Services {plain} and {hashed} exist and are not managed by Atoll, so they are not changed. Rename one of them to import this service."
         ),
         ImportReady::NoPortAsked { asked } => {
             let asked: Vec<String> = asked.iter().map(import_port).collect();
             format!(
-                "The service has none of the ports that the hub's ServiceImport names ({}). Name one that it has, or none for all.",
+                "The service has none of the ports in the hub's ServiceImport ({}). List a port that the service has, or no ports to import all.",
                 asked.join(", ")
             )
         }
@@ -125,21 +125,21 @@ pub fn import_message(ready: &ImportReady, notes: &[ImportNote]) -> String {
         text.push(' ');
         text.push_str(&match note {
             ImportNote::LocalWithoutOwnEndpoints => {
-                "internalTrafficPolicy is Local and this cluster has no endpoints of its own: nothing answers here."
+                "internalTrafficPolicy is Local and this cluster has no endpoints of its own, so clients in this cluster get no answer."
                     .to_owned()
             }
             ImportNote::PlainNameTaken { plain } => {
-                format!("Service {plain} was somebody else's, so the derived Service has another name.")
+                format!("Service {plain} existed and is not managed by Atoll, so the derived Service has another name.")
             }
             ImportNote::FamiliesLeftOut(left_out) => {
                 format!("This cluster does not support {}.", families(left_out))
             }
             ImportNote::TrafficDistributionLeftOut(wanted) => format!(
-                "This cluster's Kubernetes does not know trafficDistribution; {} is left out.",
+                "The Kubernetes version of this cluster does not support trafficDistribution; {} is ignored.",
                 traffic_distribution(*wanted)
             ),
             ImportNote::NoSuchPort(port) => {
-                format!("The hub's ServiceImport names port {}, which the service does not have.", import_port(port))
+                format!("The hub's ServiceImport lists port {}, which the service does not have.", import_port(port))
             }
         });
     }
@@ -151,7 +151,9 @@ pub fn absent(why: WhyAbsent) -> &'static str {
     match why {
         WhyAbsent::NotExported => "no cluster exports the service",
         WhyAbsent::NoNamespace => "the cluster does not have the namespace",
-        WhyAbsent::NotAsked => "its namespace is imported only where a ServiceImport of the hub goes",
+        WhyAbsent::NotAsked => {
+            "its namespace is imported only into clusters that a ServiceImport of the hub is propagated to"
+        }
     }
 }
 
@@ -165,17 +167,19 @@ fn import_port(asked: &ImportPort) -> String {
 pub fn kept(kept: Kept) -> &'static str {
     match kept {
         Kept::Alive => "its cluster is reachable",
-        Kept::PolicyRetains { .. } => "its cluster is lost; the policy retains",
+        Kept::PolicyRetains { .. } => "its cluster is lost; the liveness policy retains its endpoints",
         Kept::Answers => "its cluster is lost; it answers a probe",
-        Kept::NotProbed => "its cluster is lost; nobody has probed it",
-        Kept::LastOfService => "its cluster is lost and it does not answer, but nothing else serves",
+        Kept::NotProbed => "its cluster is lost; no cluster has probed it",
+        Kept::LastOfService => {
+            "its cluster is lost and it does not answer a probe, but it is the last source of the service"
+        }
     }
 }
 
 /// Why a source's slices go.
 pub fn withdrawn(withdrawn: Withdrawn) -> &'static str {
     match withdrawn {
-        Withdrawn::LeaseEnded { .. } => "its cluster is lost; the policy withdraws",
+        Withdrawn::LeaseEnded { .. } => "its cluster is lost; the liveness policy withdraws its endpoints",
         Withdrawn::ProbeFailed { .. } => "its cluster is lost and it does not answer a probe",
     }
 }
@@ -186,15 +190,15 @@ pub fn slice_note(note: &SliceNote) -> String {
         SliceNote::AddressRefused { address, why } => {
             format!("{address} is refused: {}", address_refused(*why))
         }
-        SliceNote::PortRenamed { from, to } => format!("port {} is called {} here", port(from), port(to)),
+        SliceNote::PortRenamed { from, to } => format!("port {} has the name {} here", port(from), port(to)),
         SliceNote::PortDropped { name, why: PortDropped::NameClash { winner } } => {
-            format!("port {} is left out: the name stands for another port of \"{winner}\"", port(name))
+            format!("port {} is ignored: \"{winner}\" has another port of this name", port(name))
         }
         SliceNote::PortDropped { name, why: PortDropped::NotOfTheService } => {
-            format!("port {} is left out: the Service has no such port", port(name))
+            format!("port {} is ignored: the Service has no such port", port(name))
         }
         SliceNote::PortDropped { name, why: PortDropped::NotAsked } => {
-            format!("port {} is left out: the MultiClusterService does not ask for it", port(name))
+            format!("port {} is ignored: the MultiClusterService does not list it", port(name))
         }
     }
 }
@@ -204,14 +208,14 @@ pub fn cross_note(note: &CrossNote) -> String {
     match note {
         CrossNote::NotAMember { cluster } => format!("cluster \"{cluster}\" is not a member"),
         CrossNote::KubernetesApi => {
-            "default/kubernetes is each cluster's own API and never crosses".to_owned()
+            "default/kubernetes is the API of each cluster and is never shared".to_owned()
         }
         CrossNote::NoService { cluster } => format!("\"{cluster}\" has no Service of this name"),
         CrossNote::ExternalName { cluster } => {
             format!("the Service in \"{cluster}\" is of type ExternalName and has no endpoints")
         }
         CrossNote::NoSuchPort { cluster, name: Some(name), port } => {
-            format!("the Service in \"{cluster}\" has no port {port} called {name}")
+            format!("the Service in \"{cluster}\" has no port {port} with the name {name}")
         }
         CrossNote::NoSuchPort { cluster, name: None, port } => {
             format!("the Service in \"{cluster}\" has no port {port}")
@@ -307,8 +311,7 @@ mod tests {
         let refused = KeyRefused { key: "k8s.io/x".into(), why: WhyKeyRefused::Reserved };
         assert_eq!(
             export_message(&ExportReady::Exported { refused: Some(AddressRefused::Loopback) }, &[refused]),
-            "The service is exported, but for endpoints with a loopback address. Exported label or annotation \"k8s.io/x\" \
-             is left out: its prefix is reserved."
+            "The service is exported, except for endpoints with a loopback address. Exported label or annotation \"k8s.io/x\"             is not exported: its prefix is reserved."
         );
         assert_eq!(
             import_message(&ImportReady::Ready, &[ImportNote::FamiliesLeftOut(vec![Family::V6])]),
@@ -317,7 +320,7 @@ mod tests {
         let asked = ImportPort { name: None, protocol: crate::facts::Protocol::Udp, port: 53 };
         assert_eq!(
             import_message(&ImportReady::Ready, &[ImportNote::NoSuchPort(asked)]),
-            "The service is imported. The hub's ServiceImport names port 53/UDP, which the service does not have."
+            "The service is imported. The hub's ServiceImport lists port 53/UDP, which the service does not have."
         );
     }
 }

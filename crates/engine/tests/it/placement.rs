@@ -268,7 +268,7 @@ fn the_first_group_of_clusters_that_fits_is_taken_and_none_says_why() {
     let none = placed(&mut placer, &key);
     assert!(none.copies.is_empty());
     let Some(why @ Nowhere::NoneFits(_)) = &none.nowhere else { panic!("{none:?}") };
-    assert_eq!(why.text(), "0/2 clusters fit: one is not named, two is not named");
+    assert_eq!(why.text(), "0/2 clusters fit: one is not in clusterNames, two is not in clusterNames");
 }
 
 #[test]

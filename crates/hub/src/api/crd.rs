@@ -38,7 +38,7 @@ pub(crate) async fn ensure(client: &Client, ours: &CustomResourceDefinition) -> 
     let served = await_condition(api, &name, conditions::is_crd_established());
     match tokio::time::timeout(ESTABLISHED_WITHIN, served).await {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::warn!(crd = name, %error, "cannot see whether the kind is served"),
+        Ok(Err(error)) => tracing::warn!(crd = name, %error, "cannot check whether the kind is served"),
         Err(_) => tracing::warn!(crd = name, "the kind is not served yet"),
     }
     Ok(made)

@@ -93,11 +93,11 @@ impl<S: Slot> Election<S> {
                         Step::Take => match self.take(record).await {
                             Ok(()) => return self.permit.clone(),
                             Err(SlotError::Conflict) => {
-                                tracing::debug!("somebody else was faster");
+                                tracing::debug!("another replica took the lease first");
                                 self.rules.period() / 4
                             }
                             Err(error) => {
-                                self.complaint.about("cannot take the lease", &error);
+                                self.complaint.about("cannot acquire the lease", &error);
                                 seen(View::Blind);
                                 self.rules.period() / 4
                             }
@@ -153,7 +153,7 @@ impl<S: Slot> Election<S> {
         if let Some(held) = self.held.take() {
             let freed = self.rules.freed(&held);
             if let Err(error) = bounded(self.slot.write(&freed), self.rules.period()).await {
-                tracing::warn!(%error, "cannot release the lease; the next leader waits for its end");
+                tracing::warn!(%error, "cannot release the lease; the next leader waits until it expires");
             }
         }
     }

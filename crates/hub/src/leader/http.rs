@@ -45,7 +45,7 @@ impl atoll_monitoring::Pages for Pages {
             Stage::Ready => Ok("ok: leading".to_owned()),
             Stage::Standby => Ok("ok: standby".to_owned()),
             Stage::Starting => Err("starting".to_owned()),
-            Stage::Blind => Err("the lease can't be read or taken".to_owned()),
+            Stage::Blind => Err("cannot read or acquire the lease".to_owned()),
             Stage::Leading => Err("listing the members".to_owned()),
             Stage::Stopping => Err("stopping".to_owned()),
         }

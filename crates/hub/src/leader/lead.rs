@@ -263,7 +263,7 @@ impl Lead {
             Report::Wrote(written) => metrics.wrote(id, written.kind.plural(), written.verb.as_str()),
             Report::Problem(problem) => {
                 metrics.problem(id);
-                tracing::warn!(cluster = %id, %problem, "a person has to look at this");
+                tracing::warn!(cluster = %id, %problem, "needs attention");
                 if let Problem::Forbidden { verb, kind, .. } = problem {
                     self.members.forbidden(id, (verb, *kind), problem.to_string());
                 }
@@ -277,7 +277,7 @@ impl Lead {
             metrics.propagated(propagation);
         }
         if let Some(reachable) = noted.reachable {
-            tracing::info!(cluster = %id, reachable, "contact has changed");
+            tracing::info!(cluster = %id, reachable, "reachability changed");
             metrics.up(id, reachable);
             self.members.look_at(id);
         }
@@ -410,7 +410,7 @@ impl Lead {
 
     fn due(&mut self) {
         for id in self.brain.due(now()) {
-            tracing::warn!(cluster = %id, lease = ?self.context.options.lease_time, "lost: silent for a whole lease");
+            tracing::warn!(cluster = %id, lease = ?self.context.options.lease_time, "member lost: no contact for the duration of a lease");
             self.members.look_at(&id);
         }
     }

@@ -64,7 +64,7 @@ impl Default for Metrics {
         );
         registry.register("member_writes", "Writes in a member", writes.clone());
         registry.register("member_up", "1 while the member's API answers", up.clone());
-        registry.register("member_problems", "Things a person has to do something about", problems.clone());
+        registry.register("member_problems", "Problems that an operator has to solve", problems.clone());
         registry.register("dirty_services", "Services that wait for a plan", dirty.clone());
         registry.register("unwritten_services", "Plans that wait for the hub's API", unwritten.clone());
         registry.register("plan_milliseconds", "Time to plan a batch of services", plan.clone());

@@ -29,7 +29,7 @@ pub enum HubError {
     #[error("cannot use the hub's API")]
     Api(#[from] kube::Error),
     /// What is remembered can't be read.
-    #[error("cannot read what is remembered; planning without it would take endpoints away")]
+    #[error("cannot read the hub's state; planning without it would remove endpoints")]
     Memory(#[from] LoadError),
     /// The pages can't be served.
     #[error("cannot serve /metrics on {address}")]
@@ -40,7 +40,7 @@ pub enum HubError {
         source: std::io::Error,
     },
     /// Two hubs have the same identity.
-    #[error("another hub runs as `{0}`")]
+    #[error("another hub is running with the identity `{0}`")]
     Twin(String),
     /// A lease too short to be renewed in time, or so long that nobody would ever take over.
     #[error("a lease of {} s is not between {} s and {} s", .0.as_secs_f64(), SHORTEST_LEASE.as_secs(), LONGEST_LEASE.as_secs())]
@@ -54,13 +54,13 @@ impl HubError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Api(_) => Some("check --kubeconfig and --context, and that the user may do everything in the hub's namespace".to_owned()),
+            Self::Api(_) => Some("check --kubeconfig and --context, and that the user has all rights in the hub's namespace".to_owned()),
             Self::Memory(LoadError::List(_)) => Some("check that the user may list ConfigMaps in the hub's namespace".to_owned()),
-            Self::Memory(LoadError::Unreadable { .. }) => Some("mend or delete the ConfigMap that is named; a deleted one is made anew once all members have been heard".to_owned()),
-            Self::Listen { .. } => Some("choose another --metrics-address".to_owned()),
-            Self::Twin(_) => Some("give each replica its own --identity (in a pod, its name)".to_owned()),
-            Self::BadLease(_) => Some("choose another --lease-time, such as 10s".to_owned()),
-            Self::NoIdentity => Some("give --identity or ATOLL_IDENTITY a value, such as the pod's name, or leave both out".to_owned()),
+            Self::Memory(LoadError::Unreadable { .. }) => Some("repair or delete this ConfigMap; if deleted, the hub creates it again when all members have reported".to_owned()),
+            Self::Listen { .. } => Some("use another --metrics-address".to_owned()),
+            Self::Twin(_) => Some("set a different --identity for each replica (in a pod, the pod's name)".to_owned()),
+            Self::BadLease(_) => Some("set --lease-time to another duration, such as 10s".to_owned()),
+            Self::NoIdentity => Some("set --identity or ATOLL_IDENTITY to a value such as the pod's name, or remove both".to_owned()),
         }
     }
 }
@@ -103,7 +103,7 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
         tokio::select! {
             done = &mut prepared => drop(done?),
             () = tokio::time::sleep(SLOW) => {
-                tracing::warn!(api = %place, "the hub's API takes long to answer; waiting");
+                tracing::warn!(api = %place, "the hub's API is slow to answer; waiting");
                 prepared.await?;
             }
         }
@@ -156,7 +156,7 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
                 return Err(HubError::Twin(context.options.identity.clone()));
             }
             End::Lost(lost) => {
-                tracing::warn!(?lost, "lost the lead");
+                tracing::warn!(?lost, "lost the leadership");
                 leading.await?;
             }
         }

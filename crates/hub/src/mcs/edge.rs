@@ -44,7 +44,7 @@ pub(super) fn asked(object: &MultiClusterService, balances: bool) -> Option<Aske
         }
         let (old, old_name) = if old.is_empty() { (range, "range") } else { (old, old_name) };
         if !old.is_empty() {
-            remarks.push(format!("spec.{old_name} is deprecated and taken for spec.{new_name}"));
+            remarks.push(format!("spec.{old_name} is deprecated; it is used as spec.{new_name}"));
         }
         named(old.iter().map(String::as_str), &mut remarks)
     };
@@ -88,7 +88,7 @@ fn named<'a>(names: impl Iterator<Item = &'a str>, remarks: &mut Vec<String>) ->
     // A name that no cluster can have is nobody, and not everybody.
     let ids: BTreeSet<ClusterId> = names.iter().filter_map(|name| ClusterId::parse(*name).ok()).collect();
     let bad = names.iter().filter(|name| ClusterId::parse(**name).is_err());
-    remarks.extend(bad.map(|name| format!("no cluster can be called {name:?}")));
+    remarks.extend(bad.map(|name| format!("{name:?} is not a valid cluster name")));
     Clusters::Named(ids)
 }
 
@@ -99,7 +99,7 @@ fn liveness(object: &MultiClusterService, remarks: &mut Vec<String>) -> Option<L
         annotation::liveness::WITHDRAW => Some(Liveness::Withdraw),
         annotation::liveness::PROBE => Some(Liveness::Probe),
         other => {
-            remarks.push(format!("{} is {other:?}, which means nothing", annotation::LIVENESS));
+            remarks.push(format!("invalid value {other:?} in {}", annotation::LIVENESS));
             None
         }
     }
@@ -109,7 +109,7 @@ fn locality(object: &MultiClusterService, remarks: &mut Vec<String>) -> Option<L
     let value = object.annotations().get(annotation::LOCALITY)?;
     let known = Locality::parse(value);
     if known.is_none() {
-        remarks.push(format!("{} is {value:?}, which means nothing", annotation::LOCALITY));
+        remarks.push(format!("invalid value {value:?} in {}", annotation::LOCALITY));
     }
     known
 }

@@ -166,14 +166,16 @@ fn consumer(id: &ClusterId, member: &Member, lacks: &mut Lacks) {
             lacks.hard.push(format!("{id} can't be reached since {}", time(since)));
         }
         (Contact::Silent, ..) => lacks.hard.push(format!("{id} does not answer")),
-        (Contact::Unheard, ..) => lacks.soft.push(format!("{id} has not been heard yet")),
+        (Contact::Unheard, ..) => lacks.soft.push(format!("{id} has not reported yet")),
         (Contact::Fine, Part::Nothing, _) => {} // a note says why
-        (Contact::Fine, Part::Untouched, _) => lacks.hard.push(format!("the namespace is going in {id}")),
+        (Contact::Fine, Part::Untouched, _) => {
+            lacks.hard.push(format!("the namespace is being deleted in {id}"))
+        }
         (Contact::Fine, Part::Slices, None) => lacks.soft.push(format!("{id} has not answered yet")),
         (Contact::Fine, Part::Slices, Some(said)) => {
             lacks.hard.extend(said.problems.iter().map(|problem| format!("{id}: {problem}")));
             if said.pending {
-                lacks.soft.push(format!("{id} does not hold all of it yet"));
+                lacks.soft.push(format!("{id} does not have all endpoints yet"));
             }
         }
     }
@@ -314,10 +316,10 @@ mod tests {
         let copied = Copied::Each([(id("a"), Ok(())), (id("b"), Ok(()))].into());
         for (b, is, words) in [
             (member(Contact::Fine, false, &[]), Is::So, DISPATCHED),
-            (member(Contact::Fine, true, &[]), Is::UnderWay, "b does not hold all of it yet"),
+            (member(Contact::Fine, true, &[]), Is::UnderWay, "b does not have all endpoints yet"),
             (member(Contact::Fine, false, &["taken"]), Is::NotSo, "b: taken"),
             (member(Contact::Silent, false, &[]), Is::NotSo, "b does not answer"),
-            (member(Contact::Unheard, false, &[]), Is::UnderWay, "b has not been heard yet"),
+            (member(Contact::Unheard, false, &[]), Is::UnderWay, "b has not reported yet"),
             (
                 member(Contact::Lost(Time::from_secs(0)), false, &[]),
                 Is::NotSo,

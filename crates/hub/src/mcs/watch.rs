@@ -70,6 +70,6 @@ fn place<K: ResourceExt>(object: &K) -> (String, String) {
 fn there(object: DeserializeGuard<MultiClusterService>, seen: &UnboundedSender<Seen>) {
     match object.0 {
         Ok(object) => drop(seen.send(Seen::There(Box::new(object)))),
-        Err(error) => tracing::warn!(why = %error.error, "a MultiClusterService can't be read"),
+        Err(error) => tracing::warn!(why = %error.error, "cannot read a MultiClusterService"),
     }
 }

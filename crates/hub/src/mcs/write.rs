@@ -72,11 +72,11 @@ async fn carried_out(client: &Client, hub: &str, command: &Command) -> bool {
         // It is gone, or another state of it is there by now, of which the watch will tell.
         Err(error) if matches!(code(&error), Some(404 | 409)) => true,
         Err(error) if matches!(code(&error), Some(400 | 422)) => {
-            tracing::warn!(?command, why = why(&error), "the hub's API does not take it");
+            tracing::warn!(?command, why = why(&error), "the hub's API rejected a write");
             true
         }
         Err(error) => {
-            tracing::debug!(why = why(&error), "cannot write about a MultiClusterService yet");
+            tracing::debug!(why = why(&error), "cannot write the status of a MultiClusterService yet");
             false
         }
     }

@@ -31,7 +31,7 @@ pub(crate) async fn clean(hub: Client, identity: Identity, link: Link, permit: P
             Ok(()) => return,
             Err(problem) => problem,
         };
-        tracing::warn!(cluster = %identity.cluster, why = problem, "cannot clean a member that leaves");
+        tracing::warn!(cluster = %identity.cluster, why = problem, "cannot clean up a member that leaves");
         let why = stuck(&problem);
         if let Err(error) = health::write(&hub, &identity.cluster, &Health::NotReachable { why }).await {
             tracing::debug!(why = connect::why(&error), "cannot write the member's status");
@@ -46,7 +46,9 @@ pub(crate) async fn clean(hub: Client, identity: Identity, link: Link, permit: P
 
 /// What is shown of a member that can't be cleaned.
 pub(crate) fn stuck(problem: &str) -> String {
-    format!("leaving, but it can't be cleaned: {problem}; if it is gone for good, use atoll unjoin --force")
+    format!(
+        "the member leaves, but can't be cleaned up: {problem}; if it no longer exists, run `atoll unjoin --force`"
+    )
 }
 
 /// Lets a `Cluster` go for as long as that takes; its cluster is not touched.
@@ -56,7 +58,9 @@ pub(crate) async fn let_go(hub: Client, id: &ClusterId, permit: Permit) {
         if permit.holds() {
             match release(&hub, id).await {
                 Ok(()) => return,
-                Err(error) => tracing::warn!(cluster = %id, why = why(&error), "cannot let a member go"),
+                Err(error) => {
+                    tracing::warn!(cluster = %id, why = why(&error), "cannot remove the finalizer of a member")
+                }
             }
         }
         tokio::time::sleep(pause).await;
@@ -77,7 +81,7 @@ async fn forced_out(hub: &Client, id: &ClusterId) -> bool {
 
 async fn attempt(hub: &Client, identity: &Identity, link: &Link, permit: &Permit) -> Result<(), String> {
     if !permit.holds() {
-        return Err("this hub does not lead".to_owned());
+        return Err("this hub is not the leader".to_owned());
     }
     let config = connect::of_link(link).map_err(|error| error.to_string())?;
     let clients = Clients::new(config).map_err(|error| why(&error))?;
@@ -113,7 +117,10 @@ async fn revoke(member: &Client, hub: &str) -> Result<(), kube::Error> {
     let revoked = async {
         let Some(role) = api.get_opt(rbac::NAME).await? else { return Ok(()) };
         if !rbac::is_of(&role, hub) {
-            tracing::warn!("the ClusterRole {} in the member is not of this hub, and stays", rbac::NAME);
+            tracing::warn!(
+                "the ClusterRole {} in the member was not created by this hub, and is kept",
+                rbac::NAME
+            );
             return Ok(());
         }
         let only = Preconditions { uid: role.uid(), resource_version: None };
@@ -123,7 +130,7 @@ async fn revoke(member: &Client, hub: &str) -> Result<(), kube::Error> {
         Ok(()) => Ok(()),
         // Gone by now, or somebody else's by now, or we have no rights left to give back.
         Err(error) if matches!(code(&error), Some(401 | 403 | 404 | 409)) => {
-            tracing::debug!(why = why(&error), "no rights to give back");
+            tracing::debug!(why = why(&error), "cannot delete the hub's rights in the member");
             Ok(())
         }
         Err(error) => Err(error),

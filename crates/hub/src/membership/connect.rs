@@ -28,7 +28,7 @@ pub enum ConnectError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No client can be made of it.
-    #[error("cannot make a client for `{url}`")]
+    #[error("cannot create a client for `{url}`")]
     Client {
         /// The API's address.
         url: String,
@@ -41,9 +41,10 @@ impl ConnectError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Kubeconfig { .. } => {
-                Some("name a file, and a context that is in it (`kubectl config get-contexts`)".to_owned())
-            }
+            Self::Kubeconfig { .. } => Some(
+                "use an existing file, and a context in it (list them with `kubectl config get-contexts`)"
+                    .to_owned(),
+            ),
             Self::Client { .. } => None,
         }
     }
@@ -122,13 +123,13 @@ impl Api {
 /// A `Cluster` or its Secret that no client can be made of.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadLink {
-    #[error("spec.apiEndpoint is no address: {0}")]
+    #[error("spec.apiEndpoint is not a valid URL: {0}")]
     Endpoint(http::uri::InvalidUri),
-    #[error("spec.proxyURL is no address: {0}")]
+    #[error("spec.proxyURL is not a valid URL: {0}")]
     Proxy(http::uri::InvalidUri),
-    #[error("the key caBundle of its Secret holds no certificates in PEM: {0}")]
+    #[error("the key caBundle of its Secret has no valid PEM certificates: {0}")]
     Ca(rustls_pki_types::pem::Error),
-    #[error("the key token of its Secret can't be used: {0}")]
+    #[error("the key token of its Secret is invalid: {0}")]
     Token(serde_json::Error),
 }
 

@@ -80,7 +80,7 @@ impl NoLink {
         let why = match self {
             Self::Twin(other) => {
                 let why = format!(
-                    "refused: this is the same cluster as member {other}, by the uid of its kube-system; delete this Cluster (the member stays), or unjoin {other} first"
+                    "refused: this is the same cluster as member {other} (same UID of kube-system); delete this Cluster, which keeps the member, or unjoin {other} first"
                 );
                 return Health::NotReady { why };
             }
@@ -89,11 +89,11 @@ impl NoLink {
             Self::NoSecretRef => "spec.secretRef is not set".to_owned(),
             Self::ForeignNamespace(namespace) => {
                 format!(
-                    "spec.secretRef names namespace {namespace}, and the hub reads Secrets of its own namespace only"
+                    "spec.secretRef has the namespace {namespace}, but the hub reads Secrets of its own namespace only"
                 )
             }
-            Self::BadNetworks(why) => format!("an annotation with its networks can't be read: {why}"),
-            Self::NoSecret(name) => format!("there is no Secret {name} with the key token"),
+            Self::BadNetworks(why) => format!("the annotation with its networks is invalid: {why}"),
+            Self::NoSecret(name) => format!("the Secret {name} does not exist, or has no key token"),
         };
         Health::Unknown { why }
     }
@@ -139,7 +139,7 @@ async fn ask(member: &Client) -> Health {
         Ok(Err(error)) => match code(&error) {
             Some(403 | 404) => {} // it answers, and does not say: then the version has to do
             Some(401) => {
-                return Health::NotReady { why: format!("the credentials are refused: {}", why(&error)) };
+                return Health::NotReady { why: format!("the credentials were rejected: {}", why(&error)) };
             }
             Some(_) => return Health::NotReady { why: why(&error) },
             None => return Health::NotReachable { why: why(&error) },

@@ -37,7 +37,7 @@ impl Question {
         let member = match member {
             Ok(member) => member,
             Err(why) => {
-                tracing::warn!(cluster = %self.id, why, "its credentials can't be used");
+                tracing::warn!(cluster = %self.id, why, "the member's credentials can't be used");
                 self.silent(Instant::now(), &why);
                 self.show(Health::Unknown { why: self.explained(why) }).await;
                 std::future::pending().await // until there are others

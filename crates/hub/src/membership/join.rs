@@ -108,7 +108,7 @@ pub async fn join(
     let cluster = request.check_names()?;
     if member.tls_server_name.is_some() && request.api_endpoint.is_none() {
         tracing::warn!(
-            "the kubeconfig's tls-server-name is not kept: the certificate has to name the API's address"
+            "tls-server-name of the kubeconfig is ignored: the certificate must include the address of the API"
         );
     }
     let admin = connect::client(member.clone())?;

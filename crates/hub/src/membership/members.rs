@@ -211,7 +211,7 @@ impl Members {
     /// Shows why it can't be reached at all.
     pub(crate) fn blocked(&mut self, id: ClusterId, blocked: &NoLink) {
         let health = blocked.health();
-        tracing::warn!(cluster = %id, why = health.why(), "is not asked");
+        tracing::warn!(cluster = %id, why = health.why(), "the member can't be used");
         self.show(id, health);
     }
 
@@ -226,7 +226,7 @@ impl Members {
             while permit.holds() {
                 match clusterset::record(&client, &options.namespace, &members).await {
                     Ok(()) => return,
-                    Err(error) => tracing::warn!(why = why(&error), "cannot write down who is a member"),
+                    Err(error) => tracing::warn!(why = why(&error), "cannot save the list of members"),
                 }
                 tokio::time::sleep(Duration::from_secs(2)).await;
             }
@@ -234,7 +234,7 @@ impl Members {
     }
 
     fn unusable(&mut self, id: ClusterId, problem: String) {
-        tracing::warn!(cluster = %id, why = problem, "its credentials can't be used");
+        tracing::warn!(cluster = %id, why = problem, "the member's credentials can't be used");
         self.show(id, Health::Unknown { why: problem });
     }
 

@@ -18,7 +18,7 @@ use atoll_engine::network::Cidr;
 
 /// A text that is no range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a range of addresses such as 10.1.0.0/16")]
+#[error("`{text}` is not a CIDR such as 10.1.0.0/16")]
 pub struct BadRange {
     /// What came.
     pub text: String,

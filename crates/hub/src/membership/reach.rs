@@ -20,10 +20,10 @@ pub enum ReachError {
         known: Vec<String>,
     },
     /// This user may not look at members.
-    #[error("this user may not look at the hub's members")]
+    #[error("this user may not list the hub's members")]
     MayNotLook(String),
     /// This user may not read the credentials.
-    #[error("this user may not read the hub's credentials for it")]
+    #[error("this user may not read the hub's credentials for this member")]
     MayNotRead {
         /// Where they are: namespace and name of a Secret.
         secret: (String, String),
@@ -31,13 +31,13 @@ pub enum ReachError {
         said: String,
     },
     /// The hub does not reach it either: an agent in the member does the work.
-    #[error("it is a member in pull mode, and the hub holds no credentials for it")]
+    #[error("the member is in pull mode, so the hub has no credentials for it")]
     Pull,
     /// Its `Cluster`, or its Secret, lacks something.
-    #[error("what the hub knows of it is incomplete")]
+    #[error("its Cluster in the hub is incomplete")]
     Incomplete(String),
     /// The hub's API does not answer.
-    #[error("the hub's API can't be asked")]
+    #[error("the hub's API does not answer")]
     Hub(#[source] Box<kube::Error>),
 }
 
@@ -58,15 +58,14 @@ impl ReachError {
     pub fn hint(&self, name: &str) -> String {
         match self {
             Self::NoSuchMember { .. } => {
-                "`atoll clusters` shows the members; --kubeconfig and --context say which API is the hub's"
+                "list the members with `atoll clusters`; select the hub with --kubeconfig and --context"
                     .to_owned()
             }
             Self::MayNotLook(_) => {
-                "ask for the right to get clusters.cluster.karmada.io in the hub's API".to_owned()
+                "ask an administrator of the hub for the right to get clusters.cluster.karmada.io".to_owned()
             }
             Self::MayNotRead { secret: (namespace, secret), .. } => format!(
-                "ask for the right to get the Secret `{secret}` in the namespace `{namespace}` of the hub's API; \
-                 or use a kubeconfig of `{name}` itself, with --kubeconfig and without -C"
+                "ask an administrator of the hub for the right to get the Secret `{secret}` in the namespace `{namespace}`, or use a kubeconfig of `{name}` itself, with --kubeconfig and without -C"
             ),
             Self::Pull => format!("use a kubeconfig of `{name}` itself, with --kubeconfig and without -C"),
             Self::Incomplete(_) => {
@@ -75,7 +74,8 @@ impl ReachError {
                 )
             }
             Self::Hub(_) => {
-                "check --kubeconfig and --context, and that the hub's API can be reached from here".to_owned()
+                "check --kubeconfig and --context, and that the hub's API is reachable from this host"
+                    .to_owned()
             }
         }
     }
@@ -110,7 +110,7 @@ pub async fn member(hub: &Client, name: &str) -> Result<kube::Config, ReachError
         Err(error) => {
             return Err(match code(&error) {
                 Some(404) => ReachError::Incomplete(format!(
-                    "there is no Secret `{}` in the namespace `{}`",
+                    "the Secret `{}` does not exist in the namespace `{}`",
                     at.name, at.namespace
                 )),
                 Some(401 | 403) => {

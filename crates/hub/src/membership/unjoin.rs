@@ -17,22 +17,22 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 #[derive(Debug, thiserror::Error)]
 pub enum UnjoinError {
     /// There is none of that name.
-    #[error("there is no member `{name}`")]
+    #[error("member `{name}` not found")]
     NotThere {
         /// The name.
         name: String,
     },
     /// The hub's API can't be reached, or refuses something.
-    #[error("the hub's API does not answer as it should")]
+    #[error("the hub's API failed to answer a request")]
     Hub(#[source] Box<kube::Error>),
     /// The hub's API says nothing at all.
-    #[error("the hub's API has not answered within {} s", .within.as_secs())]
+    #[error("the hub's API did not answer within {} s", .within.as_secs())]
     Silent {
         /// How long it was waited for.
         within: Duration,
     },
     /// It took too long.
-    #[error("`{name}` has not left within {} s", .within.as_secs())]
+    #[error("`{name}` did not leave within {} s", .within.as_secs())]
     NotYet {
         /// The name.
         name: String,
@@ -58,9 +58,9 @@ impl UnjoinError {
         Some(match self {
             Self::NotThere { .. } => "see `atoll clusters`".to_owned(),
             Self::Hub(_) => "check --kubeconfig and --context".to_owned(),
-            Self::Silent { .. } => "check --kubeconfig and --context; a longer --timeout waits longer".to_owned(),
+            Self::Silent { .. } => "check --kubeconfig and --context, or increase --timeout".to_owned(),
             Self::NotYet { .. } => {
-                "it leaves as soon as a hub runs and reaches it; with --force it is forgotten now, and keeps what it holds".to_owned()
+                "it leaves when a hub is running and reaches it; with --force it is removed now, without cleaning it up".to_owned()
             }
         })
     }

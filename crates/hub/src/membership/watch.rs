@@ -109,7 +109,7 @@ fn cluster(seen: Seen<Cluster>, namespace: &str) -> Option<Event> {
     let id = match ClusterId::parse(name) {
         Ok(id) => id,
         Err(error) => {
-            tracing::warn!(%error, "a Cluster is ignored");
+            tracing::warn!(%error, "ignoring an invalid Cluster");
             return None;
         }
     };

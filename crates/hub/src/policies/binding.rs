@@ -182,14 +182,9 @@ pub(super) fn status(placed: &Placed, holders: &Holders, before: &Value, now: &s
         })
         .collect();
     let fully = if placed.nowhere.is_some() {
-        condition("FullyApplied", false, "FullyAppliedFailed", "no cluster was chosen")
+        condition("FullyApplied", false, "FullyAppliedFailed", "no cluster was selected")
     } else if lacking.is_empty() {
-        condition(
-            "FullyApplied",
-            true,
-            "FullyAppliedSuccess",
-            "every chosen cluster holds it as it should be",
-        )
+        condition("FullyApplied", true, "FullyAppliedSuccess", "all selected clusters are up to date")
     } else {
         condition("FullyApplied", false, "FullyAppliedFailed", &lacking.join("; "))
     };
@@ -200,10 +195,10 @@ pub(super) fn status(placed: &Placed, holders: &Holders, before: &Value, now: &s
 
 fn scheduled_text(placed: &Placed) -> String {
     if placed.unknown.is_empty() {
-        return "clusters have been chosen".to_owned();
+        return "clusters were selected".to_owned();
     }
     let unknown: Vec<_> = placed.unknown.iter().map(String::as_str).collect();
-    format!("clusters have been chosen; no such member: {}", unknown.join(", "))
+    format!("clusters were selected; not a member: {}", unknown.join(", "))
 }
 
 /// Whether a cluster that should hold it does.
@@ -216,8 +211,8 @@ fn not_applied(held: &Held, wanted: bool) -> Option<String> {
     match held {
         Held::Said(CopyState::Applied { .. }) if wanted => None,
         Held::Said(CopyState::NotApplied(why)) => Some(why.to_string()),
-        Held::Said(CopyState::Applied { .. } | CopyState::Gone) => Some("it is being taken away".to_owned()),
-        Held::Silent => Some("nothing was heard of it yet".to_owned()),
+        Held::Said(CopyState::Applied { .. } | CopyState::Gone) => Some("it is being deleted".to_owned()),
+        Held::Silent => Some("the cluster has not reported yet".to_owned()),
         Held::Unordered(why) => Some(why.clone()),
     }
 }
@@ -238,7 +233,7 @@ fn aggregated(id: &ClusterId, held: &Held) -> Value {
         }
         Held::Said(CopyState::NotApplied(why)) => one["appliedMessage"] = why.to_string().into(),
         Held::Said(CopyState::Gone) => one["appliedMessage"] = "gone".into(),
-        Held::Silent => one["appliedMessage"] = "nothing was heard of it yet".into(),
+        Held::Silent => one["appliedMessage"] = "the cluster has not reported yet".into(),
         Held::Unordered(why) => one["appliedMessage"] = why.as_str().into(),
     }
     one

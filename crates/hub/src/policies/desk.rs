@@ -239,7 +239,7 @@ impl Desk {
                 match edge::propagation(&key, object) {
                     Ok(change) => self.placer.apply(change),
                     Err(why) => {
-                        self.tell(&key, &uid, true, "ApplyPolicyFailed", format!("it can't be read: {why}"));
+                        self.tell(&key, &uid, true, "ApplyPolicyFailed", format!("invalid object: {why}"));
                     }
                 }
                 match object {
@@ -250,7 +250,7 @@ impl Desk {
             Source::Overriding(_) => match edge::overriding(&key, object) {
                 Ok(change) => self.placer.apply(change),
                 Err(why) => {
-                    let message = format!("it can't be read: {why}");
+                    let message = format!("invalid object: {why}");
                     self.tell(&key, &uid(object), true, "ApplyOverridePolicyFailed", message);
                 }
             },
@@ -517,7 +517,7 @@ impl Desk {
             None => drop(self.told.remove(&(key.clone(), "ScheduleBindingFailed"))),
         }
         if !unknown.is_empty() {
-            let message = format!("its policy names clusters that are no members: {}", unknown.join(", "));
+            let message = format!("its policy lists clusters that are not members: {}", unknown.join(", "));
             self.tell(key, &uid, true, "ClusterNotFound", message);
         }
     }
@@ -530,7 +530,7 @@ impl Desk {
         let idle = self.policies.iter().filter(|(id, _)| self.placer.is_idle(id));
         let idle: Vec<(ObjectKey, String)> = idle.map(|(_, told)| told.clone()).collect();
         for (key, uid) in idle {
-            let message = "its resourceSelectors match nothing in the hub".to_owned();
+            let message = "its resourceSelectors match no object in the hub".to_owned();
             self.tell(&key, &uid, true, "ApplyPolicyFailed", message);
         }
     }

@@ -29,7 +29,7 @@ pub(super) async fn watch(client: Client, kind: Kind, source: Source, events: Un
                 pause = PAUSE;
                 follow(Api::all_with(client.clone(), &resource), &kind, &source, &mut known, &events).await;
             }
-            Err(error) => tracing::debug!(%kind, %error, "the hub's API does not serve it"),
+            Err(error) => tracing::debug!(%kind, %error, "the hub's API does not serve this kind"),
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -73,7 +73,7 @@ async fn follow(
                 let _ = events.send(seen(key, None));
             }
             Err(error) => {
-                tracing::debug!(%kind, %error, "cannot watch it in the hub's API");
+                tracing::debug!(%kind, %error, "cannot watch this kind in the hub's API");
                 return;
             }
         }

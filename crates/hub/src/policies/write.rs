@@ -85,11 +85,11 @@ async fn until_done(
                 }
                 Err(error) if matches!(code(&error), Some(400 | 404 | 422)) => {
                     // It will not get better: the object is gone, or takes no such thing.
-                    tracing::warn!(object = %place.object, part = ?place.part, why = why(&error), "cannot write it into the hub's API");
+                    tracing::warn!(object = %place.object, part = ?place.part, why = why(&error), "cannot write to the hub's API");
                     return false;
                 }
                 Err(error) => {
-                    tracing::debug!(object = %place.object, why = why(&error), "cannot write it into the hub's API yet");
+                    tracing::debug!(object = %place.object, why = why(&error), "cannot write to the hub's API yet");
                 }
             }
         }

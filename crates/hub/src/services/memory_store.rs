@@ -61,10 +61,10 @@ pub(crate) async fn load(client: &Client, namespace: &str) -> Result<(Memory, Ve
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The API does not give it.
-    #[error("cannot list what is remembered")]
+    #[error("cannot list the hub's state")]
     List(#[from] kube::Error),
     /// An entry is not as we write it.
-    #[error("ConfigMap `{name}` does not hold what a hub remembers")]
+    #[error("ConfigMap `{name}` does not contain valid state of a hub")]
     Unreadable {
         /// Its name.
         name: String,
@@ -125,7 +125,7 @@ async fn write(
         Ok(Err(error)) => why(&error),
         Err(_) => format!("no answer within {DEADLINE:?}"),
     };
-    tracing::warn!(service = %key, why = reason, "cannot write down what is remembered; its plan waits");
+    tracing::warn!(service = %key, why = reason, "cannot save the state of a service; its changes wait");
     tokio::time::sleep(REST).await;
     let found = tokio::time::timeout(DEADLINE, api.get_opt(&codec::name(&key))).await;
     match found {

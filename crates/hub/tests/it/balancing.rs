@@ -189,7 +189,7 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     }
     let clash = mcs("clash", &json!({"atoll.dev/lb-addresses": "192.0.2.1"}));
     world.hub.apply(clash.clone()).await?;
-    says(&world, &clash, "TCP 80 of 192.0.2.1 is taken by shop/web").await?;
+    says(&world, &clash, "TCP port 80 of 192.0.2.1 is used by shop/web").await?;
     let outside = mcs("outside", &json!({"atoll.dev/lb-addresses": "192.0.2.9"}));
     world.hub.apply(outside.clone()).await?;
     says(&world, &outside, "192.0.2.9 is not in the pool 192.0.2.0/30").await?;
@@ -204,17 +204,17 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     world.hub.delete(&theirs).await?;
     // Another port of the same address is nobody's.
     world.members[0].apply(service("clash", 81)).await?;
-    says(&world, &clash, "it has 192.0.2.1, and nobody answers there").await?;
-    says(&world, &second, "it has 192.0.2.2, and nobody answers there").await?;
+    says(&world, &clash, "has the address 192.0.2.1, but no provider cluster has a usable endpoint").await?;
+    says(&world, &second, "has the address 192.0.2.2, but no provider cluster has a usable endpoint").await?;
     let third = mcs("third", &json!({}));
     world.hub.apply(third.clone()).await?;
-    says(&world, &third, "every address of the pool 192.0.2.0/30 is taken").await?;
+    says(&world, &third, "all addresses of the pool 192.0.2.0/30 are in use").await?;
     // It does not wait for its next try when its owner does something about it.
     world.hub.apply(mcs("third", &json!({"atoll.dev/lb-addresses": "192.0.2.2"}))).await?;
-    says(&world, &third, "TCP 80 of 192.0.2.2 is taken by shop/second").await?;
+    says(&world, &third, "TCP port 80 of 192.0.2.2 is used by shop/second").await?;
     // Nor when somebody else makes room.
     world.hub.delete(&second).await?;
-    says(&world, &third, "it has 192.0.2.2, and nobody answers there").await?;
+    says(&world, &third, "has the address 192.0.2.2, but no provider cluster has a usable endpoint").await?;
     world.members[0].apply(slice("third", &["10.1.0.9"], 8080)).await?;
     is_balanced(&world.hub, &third).await?;
     for object in [&none, &outside, &third] {

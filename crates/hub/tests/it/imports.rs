@@ -149,12 +149,8 @@ async fn why_there_is_no_derived_service_is_told_on_the_template() -> Outcome {
     told(&world.hub, "SyncDerivedServiceSucceed", "the derived Service is in member2").await?;
     // A port that the service does not have.
     world.hub.apply(template(&[82])).await?;
-    told(
-        &world.hub,
-        "SyncDerivedServiceFailed",
-        "none of the ports that the hub's ServiceImport names (82/TCP)",
-    )
-    .await?;
+    told(&world.hub, "SyncDerivedServiceFailed", "none of the ports in the hub's ServiceImport (82/TCP)")
+        .await?;
     world.members[1].becomes(&derived(), "there is no Service without a port", Value::is_null).await?;
     world.halt().await
 }

@@ -129,7 +129,7 @@ fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durati
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     span(&text).map(Some).ok_or_else(|| {
         serde::de::Error::custom(format!(
-            "`{text}` is no span of time such as 500ms, 10s, 2m or 3h (up to 10000h)"
+            "invalid duration `{text}`: use a number and a unit, such as 500ms, 10s, 2m or 3h (up to 10000h)"
         ))
     })
 }

@@ -373,8 +373,8 @@ impl Service {
         self.failures = self.failures.saturating_add(1);
         self.not_before = now + pause;
         let (reason, what) = match doing {
-            Doing::Get => ("GetFailed", "ask for the balancer"),
-            Doing::Make(_) => ("EnsureFailed", "make the balancer"),
+            Doing::Get => ("GetFailed", "read the balancer"),
+            Doing::Make(_) => ("EnsureFailed", "create the balancer"),
             Doing::Delete => ("DeleteFailed", "delete the balancer"),
             Doing::Write(_) => ("WriteFailed", "write the service"),
         };

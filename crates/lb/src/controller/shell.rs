@@ -87,7 +87,7 @@ async fn guarded(
     match timeout(DEADLINE, calling).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(died)) => {
-            Err(ProviderError { kind: Failure::Passing, text: format!("the provider died of it: {died}") })
+            Err(ProviderError { kind: Failure::Passing, text: format!("the provider panicked: {died}") })
         }
         Err(_) => {
             abort.abort();

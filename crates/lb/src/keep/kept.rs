@@ -102,7 +102,7 @@ impl Kept {
             addresses.push(address);
             if let Some(state) = self.states.remove(&address).filter(|_| overdue) {
                 let open = state.open.load(Relaxed);
-                tracing::warn!(listener = %self.listener.name, backend = %address, open, "its time to finish is over");
+                tracing::warn!(listener = %self.listener.name, backend = %address, open, "drain time is over; closing connections");
                 state.cut();
             }
         }

@@ -76,27 +76,27 @@ impl Forward {
 /// Why the kernel can't carry this listener; none if it can.
 pub(crate) fn refusal(listener: &Listener) -> Option<&'static str> {
     if listener.proxy_protocol {
-        return Some("the kernel cannot add headers of the PROXY protocol: carry it in user space");
+        return Some("the kernel data path does not support the PROXY protocol: use user space");
     }
     if listener.backends.len() > PLACES {
-        return Some("it has more backends than the kernel's table has places: carry it in user space");
+        return Some("too many backends for the kernel data path: use user space");
     }
     if listener.address.ip().is_unspecified() || listener.address.port() == 0 {
-        return Some("the kernel needs one address and one port: name them, or carry it in user space");
+        return Some("the kernel data path needs one address and one port: set them, or use user space");
     }
     let other = |backend: &atoll_balance::Backend| backend.address.is_ipv4() != listener.address.is_ipv4();
     if listener.backends.iter().any(other) {
         return Some(
-            "a backend is of the other IP family, which the kernel cannot translate to: carry it in user space",
+            "a backend is of the other IP family, which the kernel data path does not support: use user space",
         );
     }
     if listener.backends.iter().any(|backend| backend.address.ip().is_loopback()) {
         return Some(
-            "a backend is on loopback, where the kernel leads nobody from outside: carry it in user space",
+            "a backend is a loopback address, which the kernel data path does not support: use user space",
         );
     }
     (!listener.source.fits(listener.address.ip()))
-        .then_some("the source addresses are no range of the listener's IP family")
+        .then_some("the source addresses are not a range of the listener's IP family")
 }
 
 #[cfg(test)]

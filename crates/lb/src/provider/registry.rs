@@ -19,7 +19,7 @@ pub struct Registry {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// Nobody has this name.
-    #[error("there is no provider `{name}`; there are: {}, and grpc://HOST:PORT", known.join(", "))]
+    #[error("unknown provider `{name}`; use {}, or grpc://HOST:PORT", known.join(", "))]
     Unknown {
         /// What was asked for.
         name: String,

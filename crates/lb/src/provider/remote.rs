@@ -25,7 +25,7 @@ pub struct Remote {
 
 /// Why a URL leads to no provider.
 #[derive(Debug, thiserror::Error)]
-#[error("`{url}` is no address of a provider: it has to be grpc://HOST:PORT")]
+#[error("invalid address of a provider `{url}`: use grpc://HOST:PORT")]
 pub struct RemoteError {
     url: String,
 }
@@ -87,7 +87,7 @@ fn failure(answer: &Answer) -> ProviderError {
 
 impl From<Nonsense> for ProviderError {
     fn from(nonsense: Nonsense) -> Self {
-        Self { kind: Failure::Nonsense, text: format!("the provider's answer makes no sense: {nonsense}") }
+        Self { kind: Failure::Nonsense, text: format!("invalid response of the provider: {nonsense}") }
     }
 }
 

@@ -28,17 +28,17 @@ const LONGEST_HOSTNAME: usize = 253;
 pub(super) enum Nonsense {
     #[error("a part of the message is missing: {0}")]
     Missing(&'static str),
-    #[error("`{0}` is no IP address")]
+    #[error("invalid IP address `{0}`")]
     Ip(String),
-    #[error("`{0}` is no host name")]
+    #[error("invalid host name `{0}`")]
     Hostname(String),
-    #[error("{0} is no port")]
+    #[error("invalid port {0}")]
     Port(u32),
-    #[error("{0} is no protocol")]
+    #[error("invalid protocol {0}")]
     Protocol(i32),
-    #[error("an ingress has to have an IP address or a host name, and not both")]
+    #[error("an ingress must have either an IP address or a host name")]
     Ingress,
-    #[error("{0} addresses of one balancer are too many")]
+    #[error("{0} addresses are too many for one balancer")]
     TooMany(usize),
     #[error("an address that clients cannot use: {0}")]
     Unusable(IpAddr),

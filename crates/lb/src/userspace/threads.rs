@@ -77,7 +77,7 @@ async fn obey(mut commands: mpsc::UnboundedReceiver<Command>) {
                         .map(|socket| drop(tokio::spawn(udp::carry_all(socket, live, closing)))),
                 };
                 if let Err(error) = began {
-                    tracing::error!(%error, "a thread cannot listen");
+                    tracing::error!(%error, "a worker thread cannot listen");
                 }
             }
             Command::Close(number) => drop(listening.remove(&number)),

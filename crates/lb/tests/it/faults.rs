@@ -95,7 +95,7 @@ async fn an_address_that_is_taken_is_said_and_tried_again() {
     let wanted = Wanted { listeners: vec![world.listener.clone(), second] };
     let unbound = world.balancer.want(wanted).await;
     assert_eq!(unbound.len(), 1);
-    assert!(unbound[0].hint.contains("something else listens there"), "{unbound:?}");
+    assert!(unbound[0].hint.contains("another process listens there"), "{unbound:?}");
     // The other one works meanwhile.
     assert_eq!(world.answers(3).await["paris"], 3);
     drop(taken);

@@ -63,7 +63,7 @@ async fn a_call_ends_in_time_and_says_what_was_wrong() {
     for (lie, kind, text) in [
         (Lie::Hang, Failure::NoAnswer, ""),
         (Lie::Fail, Failure::Passing, "out of quota"),
-        (Lie::Nonsense, Failure::Nonsense, "`not a host name!` is no host name"),
+        (Lie::Nonsense, Failure::Nonsense, "invalid host name `not a host name!`"),
     ] {
         liar.about(&key(), Some(lie));
         let since = Instant::now();
@@ -107,7 +107,7 @@ fn a_registry_says_who_there_is() {
     let registry = Registry::default().with("metal", Liar::default());
     assert!(registry.find("metal").is_ok());
     let error = registry.find("cloud").err().unwrap().to_string();
-    assert_eq!(error, "there is no provider `cloud`; there are: metal, and grpc://HOST:PORT");
+    assert_eq!(error, "unknown provider `cloud`; use metal, or grpc://HOST:PORT");
     for url in ["grpc://", "grpc://host", "grpc://host:1/path", "grpc://ho st:1"] {
         assert!(registry.find(url).is_err(), "{url}");
     }

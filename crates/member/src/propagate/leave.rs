@@ -14,7 +14,7 @@ use crate::{Clients, Identity, Permit};
 
 /// A copy that could not be taken away.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot take {what} away: {why}")]
+#[error("cannot delete {what}: {why}")]
 pub struct LeaveCopiesError {
     /// Which, or of which kind.
     what: String,

@@ -141,7 +141,7 @@ impl Shell {
                         }
                         inbox.push_back(event);
                     }
-                    Err(error) => warn!(cluster = %self.cluster, %error, "a request about a copy broke off"),
+                    Err(error) => warn!(cluster = %self.cluster, %error, "a request about a copy was aborted"),
                 },
                 order = ordered.recv() => match order {
                     Some((key, order)) => inbox.push_back(Event::Ordered(key, order)),

@@ -62,10 +62,12 @@ pub enum WhyNot {
     #[error("the member has no namespace {0}")]
     NamespaceAbsent(String),
     /// Something that is not ours is in its place.
-    #[error("the member has one already that is not ours; set conflictResolution: Overwrite to take it over")]
+    #[error(
+        "the member already has such an object, which is not managed by the hub; set conflictResolution: Overwrite to take it over"
+    )]
     Foreign,
     /// Others make it, and have not.
-    #[error("it is made by the member itself, and is not there yet")]
+    #[error("the member creates it itself, and has not done so yet")]
     MadeByOthers,
     /// A right is missing.
     #[error(
@@ -81,7 +83,7 @@ pub enum WhyNot {
         cluster: String,
     },
     /// The member does not take it.
-    #[error("the member refuses it: {0}")]
+    #[error("the member rejected it: {0}")]
     Rejected(String),
     /// The member does not answer.
     #[error("the member can't be reached: {0}")]

@@ -126,14 +126,16 @@ pub(super) async fn served(client: &Client) -> Served {
                 }
             }
             Err(kube::Error::Api(status)) => match refusal(&status) {
-                Refusal::Unsupported => debug!(%policy, %status, "a Service can't be like that"),
+                Refusal::Unsupported => {
+                    debug!(%policy, %status, "the API server does not support this IP family policy")
+                }
                 Refusal::Denied => denied = Some(status.message.clone()),
                 Refusal::Later => return Served::Unknown(status.message.clone()),
             },
             Err(error) => return Served::Unknown(error.to_string()),
         }
     }
-    let why = denied.unwrap_or_else(|| "no kind of Service is taken".to_owned());
+    let why = denied.unwrap_or_else(|| "the API server accepts no IP family policy".to_owned());
     match api.get("kubernetes").await {
         Ok(own) => {
             let found = families(own.spec.as_ref().and_then(|spec| spec.ip_families.as_deref()));

@@ -18,7 +18,7 @@ pub(super) async fn check(client: &Client, ips: &[IpAddr]) -> Result<(), Failure
     for ip in ips {
         match records.get_metadata_opt(&ip.to_string()).await {
             Ok(None) => {}
-            Ok(Some(_)) => return Err(Failure::Invalid(format!("the address {ip} is still taken"))),
+            Ok(Some(_)) => return Err(Failure::Invalid(format!("the address {ip} is still in use"))),
             Err(kube::Error::Api(status)) if status.code == 403 => return Ok(()),
             Err(error) => return Err(failure::of(&error)),
         }

@@ -132,10 +132,10 @@ pub(super) async fn beat(client: Client, pulse: Pulse, events: mpsc::Sender<Even
                     match &served {
                         Served::Certain(_) => {}
                         Served::Likely(families, why) => {
-                            warn!(cluster = %pulse.cluster, ?families, %why, "the families of Services are guessed; they are asked for again");
+                            warn!(cluster = %pulse.cluster, ?families, %why, "the IP families of Services are guessed; trying again");
                         }
                         Served::Unknown(why) => {
-                            warn!(cluster = %pulse.cluster, %why, "the families of Services are not known; they are asked for again");
+                            warn!(cluster = %pulse.cluster, %why, "the IP families of Services are unknown; trying again");
                         }
                     }
                     if let Some(capabilities) = probing.take(minor, served, Instant::now())

@@ -148,7 +148,7 @@ where
 fn written<K: Readable>(object: &K, edge: &Edge) -> Result<Answer, Failure> {
     match object.read(edge, &mut Vec::new()) {
         Ok(Some(seen)) => Ok(Answer::Written(Box::new(seen))),
-        Ok(None) => Err(Failure::Invalid("the answer is another object".to_owned())),
+        Ok(None) => Err(Failure::Invalid("the response contains another object".to_owned())),
         Err(error) => Err(Failure::Invalid(error.to_string())),
     }
 }
@@ -162,7 +162,7 @@ async fn delete(client: &Client, edge: &Edge, target: &Target, version: &Version
         Target::ImportStatus(_)
         | Target::ExportStatus(_)
         | Target::MisnamedStatus(..)
-        | Target::Property(_) => Err(Failure::Invalid("it is never deleted".to_owned())),
+        | Target::Property(_) => Err(Failure::Invalid("its deletion does not finish".to_owned())),
     }
 }
 

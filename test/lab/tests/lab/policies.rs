@@ -356,7 +356,7 @@ spec:
     world.apply(&taken("Abort")).await?;
     world
         .hub_has(&["-n", "shop", "rb", "taken-configmap"], "the conflict is said", |found| {
-            found.to_string().contains("one already that is not ours")
+            found.to_string().contains("which is not managed by the hub")
         })
         .await?;
     world.apply(&taken("Overwrite")).await?;

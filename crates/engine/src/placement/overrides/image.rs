@@ -41,7 +41,7 @@ pub(super) fn change(object: &mut Value, overrider: &ImageOverrider) -> Result<(
     match &overrider.predicate {
         Some(Predicate { path }) => {
             let image = object.pointer_mut(path).ok_or_else(|| format!("there is nothing at {path}"))?;
-            let text = image.as_str().ok_or_else(|| format!("what is at {path} is no image"))?;
+            let text = image.as_str().ok_or_else(|| format!("the value at {path} is not an image"))?;
             *image = changed(text, overrider).into();
         }
         None => {

@@ -31,7 +31,7 @@ pub(crate) struct Record {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SlotError {
     /// Somebody wrote it since we read it.
-    #[error("somebody else wrote the lease")]
+    #[error("another replica changed the lease")]
     Conflict,
     /// Too late.
     #[error("no answer in time")]
@@ -80,7 +80,10 @@ impl Slot for InApi {
         let written = match written {
             // Nothing can be made in a namespace that is gone.
             Err(error) if new && code(&error) == Some(404) => {
-                tracing::warn!(namespace = self.namespace, "the hub's namespace is gone; it is made anew");
+                tracing::warn!(
+                    namespace = self.namespace,
+                    "the hub's namespace is missing; creating it again"
+                );
                 clusterset::ensure_namespace(&self.client, &self.namespace).await.map_err(failed)?;
                 self.api.create(&params, &lease).await.map_err(|error| match code(&error) {
                     Some(404) => failed(error),

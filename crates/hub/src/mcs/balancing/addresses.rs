@@ -13,7 +13,7 @@ pub(super) type Taken = BTreeMap<IpAddr, Vec<(String, BTreeSet<(Protocol, u16)>)
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
     #[error(
-        "the service has no ports: none of its providers has a Service of this name with a TCP or UDP port that is asked for"
+        "the service has no ports: no provider cluster has a Service of this name with a requested TCP or UDP port"
     )]
     NoPorts,
     #[error(
@@ -21,15 +21,15 @@ pub(super) enum Refused {
     )]
     NoPool,
     #[error(
-        "every address of the pool {pool} is taken; delete a service, ask for an address of another one with atoll.dev/lb-addresses, or start the hub with a larger --lb-pool"
+        "all addresses of the pool {pool} are in use; delete a service, share the address of another service with atoll.dev/lb-addresses, or start the hub with a larger --lb-pool"
     )]
     Exhausted { pool: Range },
     #[error("{address} is not in the pool {pool}")]
     OutsidePool { address: IpAddr, pool: Ranges },
-    #[error("{} {port} of {address} is taken by {other}; choose another port or another address", protocol.name())]
+    #[error("{} port {port} of {address} is used by {other}; use another port or address", protocol.name())]
     Clash { address: IpAddr, protocol: Protocol, port: u16, other: String },
     #[error(
-        "the pool {pool} overlaps the {kind} {theirs} of {cluster}: what is sent there would not leave that cluster; start the hub with another --lb-pool"
+        "the pool {pool} overlaps the {kind} {theirs} of {cluster}: its traffic would not leave that cluster; start the hub with another --lb-pool"
     )]
     Overlaps { pool: Range, kind: crate::membership::networks::Kind, theirs: Range, cluster: String },
 }
@@ -143,13 +143,19 @@ mod tests {
             (pool, &[][..], BTreeSet::new(), &[][..], "no ports"),
             ("", &[], web(), &[], "--lb-pool"),
             (pool, &["10.8.0.1"], web(), &[], "10.8.0.1 is not in the pool 10.9.0.0/30"),
-            (pool, &["10.9.0.1"], web(), &[("10.9.0.1", 80)], "TCP 80 of 10.9.0.1 is taken by shop/other"),
+            (
+                pool,
+                &["10.9.0.1"],
+                web(),
+                &[("10.9.0.1", 80)],
+                "TCP port 80 of 10.9.0.1 is used by shop/other",
+            ),
             (
                 pool,
                 &[],
                 web(),
                 &[("10.9.0.1", 1), ("10.9.0.2", 1)],
-                "every address of the pool 10.9.0.0/30 is taken",
+                "all addresses of the pool 10.9.0.0/30 are in use",
             ),
         ] {
             let ranges: Ranges = pool.parse().unwrap();

@@ -71,7 +71,7 @@ impl BuiltIn {
         if self.permit.holds() {
             return Ok(());
         }
-        Err(ProviderError::passing("this hub does not lead any more"))
+        Err(ProviderError::passing("this hub is no longer the leader"))
     }
 
     async fn make(&self, key: &Key, spec: &Spec) -> Result<Status, ProviderError> {

@@ -44,7 +44,7 @@ pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
         balancer.adopt(&former).await;
         balancer.want(former).await;
         usable = published::apart(&text);
-        tracing::info!(listeners, "goes on with what it was told last, until the hub answers");
+        tracing::info!(listeners, "using the saved configuration until the hub answers");
     }
     let maps = Api::<ConfigMap>::namespaced(client, &carrying.namespace);
     let config = watcher::Config::default().labels(&ours()).timeout(connect::WATCH);
@@ -65,7 +65,7 @@ pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
             Ok(watcher::Event::Apply(map)) => drop(known.insert(map.name_any(), text(&map))),
             Ok(watcher::Event::Delete(map)) => drop(known.remove(&map.name_any())),
             Err(error) => {
-                tracing::warn!(%error, "the hub does not say what to carry; going on as before");
+                tracing::warn!(%error, "cannot read the configuration from the hub; keeping the last one");
                 balancer.stale(Some(format!("the hub does not answer ({error})")));
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -76,7 +76,7 @@ pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
             let wrong;
             (usable, wrong) = published::usable(&known, &usable);
             for (name, error) in &wrong {
-                tracing::error!(name, %error, "what the hub published for a service can't be carried out; it stays as it was");
+                tracing::error!(name, %error, "the configuration of a service is invalid; keeping the last one");
             }
             balancer.refused(wrong.first().map(|(name, error)| format!("{name}: {error}")));
             let (wanted, whole) = published::together(&usable);
@@ -85,7 +85,7 @@ pub async fn carry(client: Client, balancer: &Balancer, carrying: &Carrying) {
             }
             let listeners = wanted.listeners.len();
             balancer.want(carrying.here(wanted)).await;
-            tracing::info!(listeners, "carries what the hub published");
+            tracing::info!(listeners, "applied the configuration of the hub");
             told = Some(known.clone());
         }
     }
@@ -112,14 +112,14 @@ impl Carrying {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::error!(file = %path.display(), %error, "cannot read what it was told last");
+                tracing::error!(file = %path.display(), %error, "cannot read the saved configuration");
                 return None;
             }
         };
         match config::parse(&text) {
             Ok(wanted) => Some((self.here(wanted), text)),
             Err(error) => {
-                tracing::error!(file = %path.display(), %error, "what it was told last can't be used");
+                tracing::error!(file = %path.display(), %error, "the saved configuration is invalid");
                 None
             }
         }
@@ -134,7 +134,7 @@ fn notes(path: PathBuf) -> watch::Sender<String> {
             let (path, text) = (path.clone(), newest.borrow_and_update().clone());
             let written = tokio::task::spawn_blocking(move || {
                 write(&path, &text).map_err(|error| {
-                    tracing::error!(file = %path.display(), %error, "cannot note what to carry: a restart without the hub would forget it");
+                    tracing::error!(file = %path.display(), %error, "cannot save the configuration: a restart while the hub is down would lose it");
                 })
             });
             // It has said what went wrong.

@@ -68,7 +68,7 @@ fn shares(annotations: &BTreeMap<String, String>) -> (BTreeMap<String, Share>, V
                 Some((name.trim(), number.trim().parse::<u32>().ok()?)).filter(|(name, _)| !name.is_empty())
             });
             let Some((name, number)) = parsed else {
-                odd.push(format!("{key} has {part:?}, which means nothing; it is written as {example}"));
+                odd.push(format!("invalid value {part:?} in {key}; write it as {example}"));
                 continue;
             };
             let share = shares.entry(name.to_owned()).or_insert(Share { weight: 1, tier: 0 });
@@ -84,13 +84,13 @@ pub(crate) fn remarks(annotations: &BTreeMap<String, String>) -> Vec<String> {
     if let Some(other) =
         annotations.get(ALGORITHM).filter(|text| *text != "Maglev" && *text != "LeastConnections")
     {
-        odd.push(format!("{ALGORITHM} is {other:?}, and has to be Maglev or LeastConnections"));
+        odd.push(format!("invalid value {other:?} in {ALGORITHM}: must be Maglev or LeastConnections"));
     }
     let asked = annotations.get(ADDRESSES).map(String::as_str).unwrap_or_default().split(',').map(str::trim);
     odd.extend(
         asked
             .filter(|text| !text.is_empty() && text.parse::<std::net::IpAddr>().is_err())
-            .map(|text| format!("{ADDRESSES} has {text:?}, which is no address")),
+            .map(|text| format!("invalid address {text:?} in {ADDRESSES}")),
     );
     odd
 }

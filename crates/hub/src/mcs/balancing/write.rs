@@ -132,7 +132,7 @@ impl Services for Writer {
     async fn write(&self, key: &Key, write: &Write) -> Result<(), String> {
         for _ in 0..TRIES {
             if !self.permit.holds() {
-                return Err("this hub does not lead any more".to_owned());
+                return Err("this hub is no longer the leader".to_owned());
             }
             let done = match write {
                 Write::AddFinalizer => self.finalizer(key, true).await,
@@ -144,14 +144,14 @@ impl Services for Writer {
                 }
                 Write::Status(status, true) => {
                     let message = format!(
-                        "it has {}, and nobody answers there: none of its providers has an endpoint that can be used",
+                        "the load balancer has the address {}, but no provider cluster has a usable endpoint",
                         places(status)
                     );
                     let shown = Shown { ready: false, reason: reasons::NOBODY_ANSWERS, message: &message };
                     self.show(key, Some(status), shown).await
                 }
                 Write::Status(status, false) => {
-                    let message = format!("clients reach it at {}", places(status));
+                    let message = format!("the load balancer has the address {}", places(status));
                     let shown = Shown { ready: true, reason: reasons::BALANCED, message: &message };
                     self.show(key, Some(status), shown).await
                 }
@@ -163,7 +163,7 @@ impl Services for Writer {
                 Err(error) => return Err(why(&error)),
             }
         }
-        Err("somebody else writes it all the time".to_owned())
+        Err("another controller keeps changing it".to_owned())
     }
 
     async fn note(&self, key: &Key, reason: &'static str, text: &str) {
@@ -173,13 +173,13 @@ impl Services for Writer {
         let good = reason == reasons::BALANCED;
         let shown = Shown { ready: good, reason, message: text };
         if let Err(error) = self.show(key, None, shown).await {
-            tracing::debug!(service = %key, why = why(&error), "cannot show how its load balancer is");
+            tracing::debug!(service = %key, why = why(&error), "cannot write the status of its load balancer");
         }
         let about = About::multi_cluster_service(&key.namespace, &key.name, &key.uid);
         let Ok(event) = api::events::event(&about, !good, events::LOAD_BALANCER, text) else { return };
         let api = Api::<Event>::namespaced(self.client.clone(), &key.namespace);
         if let Err(error) = api.create(&PostParams::default(), &event).await {
-            tracing::debug!(service = %key, why = why(&error), "cannot tell about its load balancer");
+            tracing::debug!(service = %key, why = why(&error), "cannot write an event about its load balancer");
         }
     }
 }

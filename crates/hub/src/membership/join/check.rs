@@ -44,7 +44,7 @@ pub enum Refusal {
         ours: String,
     },
     /// The cluster has another name already.
-    #[error("this cluster is a member already, as `{name}`")]
+    #[error("this cluster is already a member, with the name `{name}`")]
     JoinedAs {
         /// Its name.
         name: String,
@@ -52,7 +52,7 @@ pub enum Refusal {
         uid: String,
     },
     /// A member of that name is being cleaned.
-    #[error("the former member of this name is still being cleaned")]
+    #[error("the former member of this name is still being cleaned up")]
     StillLeaving,
     /// Networks overlap.
     #[error("its {} {} overlaps the {} {} of `{other}`", .overlap.ours.0, .overlap.ours.1, .overlap.theirs.0, .overlap.theirs.1)]
@@ -139,8 +139,8 @@ mod tests {
             ("west", "u2", "10.2.0.0/16", Ok(false)),
             ("east", "u1", "10.1.0.0/16", Ok(true)),
             ("east", "u2", "10.2.0.0/16", Err("another cluster already has this name")),
-            ("west", "u1", "10.1.0.0/16", Err("this cluster is a member already, as `east`")),
-            ("old", "u9", "10.9.0.0/16", Err("the former member of this name is still being cleaned")),
+            ("west", "u1", "10.1.0.0/16", Err("this cluster is already a member, with the name `east`")),
+            ("old", "u9", "10.9.0.0/16", Err("the former member of this name is still being cleaned up")),
             (
                 "west",
                 "u2",

@@ -9,19 +9,19 @@ use crate::membership::connect::{ConnectError, code, why};
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// The name is no name for a member.
-    #[error("`{name}` cannot be the name of a member")]
+    #[error("`{name}` is not a valid name for a member")]
     BadName {
         /// What was given.
         name: String,
     },
     /// The name is no name for a clusterset.
-    #[error("`{name}` cannot be the name of a clusterset")]
+    #[error("`{name}` is not a valid name for a clusterset")]
     BadClusterset {
         /// What was given.
         name: String,
     },
     /// Somebody asked to stop.
-    #[error("interrupted before it was done")]
+    #[error("interrupted")]
     Interrupted,
     /// It may not.
     #[error(transparent)]
@@ -30,19 +30,19 @@ pub enum JoinError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The member's API can't be reached, or refuses something.
-    #[error("the member's API does not answer as it should")]
+    #[error("the member's API failed to answer a request")]
     Member(#[source] Box<kube::Error>),
     /// The hub's API can't be reached, or refuses something.
-    #[error("the hub's API does not answer as it should")]
+    #[error("the hub's API failed to answer a request")]
     Hub(#[source] Box<kube::Error>),
     /// Somebody is not who they say any more.
-    #[error("the credentials for {place} are refused: expired or revoked")]
+    #[error("the credentials for {place} were rejected: they are expired or revoked")]
     Unauthorized {
         /// Whose API.
         place: &'static str,
     },
     /// The user may not do what a join needs.
-    #[error("the user may not do in {place} what a join needs")]
+    #[error("the user lacks rights in {place} that a join needs")]
     Forbidden {
         /// Whose API.
         place: &'static str,
@@ -50,10 +50,10 @@ pub enum JoinError {
         missing: Vec<String>,
     },
     /// A cluster that can't be told from others.
-    #[error("the cluster has no namespace kube-system, so nothing tells it from others")]
+    #[error("the cluster has no namespace kube-system, which identifies it")]
     NoKubeSystem,
     /// The clusterset has another name.
-    #[error("the clusterset of this hub is called `{is}`, not `{wished}`")]
+    #[error("the clusterset of this hub has the name `{is}`, not `{wished}`")]
     OtherClusterset {
         /// What was asked.
         wished: String,
@@ -61,13 +61,13 @@ pub enum JoinError {
         is: String,
     },
     /// No token came.
-    #[error("the member gave no token for the hub's service account within {seconds} s")]
+    #[error("the cluster created no token for the hub's ServiceAccount within {seconds} s")]
     NoToken {
         /// How long it was waited for.
         seconds: u64,
     },
     /// The hub's credentials do not work.
-    #[error("the hub could not use the credentials that were made for it, at {endpoint}")]
+    #[error("the new credentials for the hub do not work at {endpoint}")]
     NotUsable {
         /// The address tried.
         endpoint: String,
@@ -75,7 +75,7 @@ pub enum JoinError {
         why: String,
     },
     /// The kinds or properties could not be put into the member.
-    #[error("cannot prepare the member")]
+    #[error("cannot prepare the cluster")]
     Enter(#[source] Box<EnterError>),
 }
 
@@ -105,18 +105,18 @@ impl JoinError {
                 Some("a name is a DNS label (a-z, 0-9 and inner dashes) of at most 48 characters".to_owned())
             }
             Self::BadClusterset { .. } => Some(
-                "a name is made of DNS labels (a-z, 0-9 and inner dashes) with dots in between".to_owned(),
+                "a name consists of DNS labels (a-z, 0-9 and inner dashes), separated by dots".to_owned(),
             ),
             Self::Interrupted => Some(
-                "a signal came; what this run had made is gone again, unless a line above says otherwise"
+                "a signal ended the command; its changes were rolled back, except for those in warnings above"
                     .to_owned(),
             ),
             Self::Refused(Refusal::NameTaken { theirs, ours }) => {
-                Some(format!("the member has kube-system UID {theirs}, this kubeconfig leads to {ours}"))
+                Some(format!("the member has kube-system UID {theirs}, the cluster of this kubeconfig has {ours}"))
             }
             Self::Refused(Refusal::JoinedAs { uid, .. }) => Some(format!("both have kube-system UID {uid}")),
             Self::Refused(Refusal::Overlaps { .. }) => {
-                Some("an address in both would reach whichever cluster the client is in".to_owned())
+                Some("traffic to an address in both networks would stay in the cluster of the client".to_owned())
             }
             Self::Member(error) | Self::Hub(error) => Some(why(error)),
             Self::Forbidden { missing, .. } => Some(format!("missing: {}", missing.join(", "))),
@@ -144,37 +144,37 @@ impl JoinError {
                 format!("choose another name, or run `atoll unjoin {name}` if the old cluster is gone")
             }
             Self::Refused(Refusal::JoinedAs { name, .. }) => {
-                format!("nothing is to be done, or run `atoll unjoin {name}` first to give it another name")
+                format!("nothing to do; to change its name, run `atoll unjoin {name}` first")
             }
             Self::Refused(Refusal::StillLeaving) => {
                 format!("wait, or run `atoll unjoin {name} --force` if the old cluster is gone")
             }
             Self::Refused(Refusal::Overlaps { .. }) => {
-                "renumber one of them; with --allow-overlap the join goes on, and traffic to shared addresses goes astray".to_owned()
+                "change one of the networks, or use --allow-overlap and accept that traffic to shared addresses may reach the wrong cluster".to_owned()
             }
             Self::Connect(error) => return error.hint(),
-            Self::Member(_) => "check --cluster-kubeconfig and --cluster-context, and that the API can be reached from here".to_owned(),
-            Self::Hub(_) => "check --kubeconfig and --context, and that the API can be reached from here".to_owned(),
-            Self::Unauthorized { place: "the hub" } => "log in again, or choose another --context".to_owned(),
-            Self::Unauthorized { .. } => "log in again, or choose another --cluster-context".to_owned(),
-            Self::Forbidden { .. } => "use credentials of an administrator; the hub itself gets far less".to_owned(),
+            Self::Member(_) => "check --cluster-kubeconfig and --cluster-context, and that the API server is reachable from this host".to_owned(),
+            Self::Hub(_) => "check --kubeconfig and --context, and that the API server is reachable from this host".to_owned(),
+            Self::Unauthorized { place: "the hub" } => "log in again, or use another --context".to_owned(),
+            Self::Unauthorized { .. } => "log in again, or use another --cluster-context".to_owned(),
+            Self::Forbidden { .. } => "use credentials of an administrator; the hub gets its own account with fewer rights".to_owned(),
             Self::NoKubeSystem => return None,
-            Self::OtherClusterset { is, .. } => format!("leave --clusterset out, or say --clusterset {is}"),
-            Self::NoToken { .. } => "see that kube-controller-manager runs in the member: it makes the tokens".to_owned(),
+            Self::OtherClusterset { is, .. } => format!("remove --clusterset, or use --clusterset {is}"),
+            Self::NoToken { .. } => "check that kube-controller-manager is running in the cluster: it creates the tokens".to_owned(),
             Self::NotUsable { .. } => {
-                "if the hub reaches the member under another address, say it with --api-endpoint".to_owned()
+                "if the hub needs another address for the cluster's API, set --api-endpoint".to_owned()
             }
-            Self::BadClusterset { .. } => "choose another --clusterset, such as `prod`, or leave it out".to_owned(),
+            Self::BadClusterset { .. } => "use another --clusterset, such as `prod`, or remove the flag".to_owned(),
             Self::Interrupted => "run the same command again to join".to_owned(),
             Self::Enter(error) => match &**error {
                 EnterError::OtherProperty { .. } | EnterError::OtherHub { .. } => {
-                    "the cluster belongs to somebody else: unjoin it there first, or have whoever made the ClusterProperty remove it".to_owned()
+                    "the cluster belongs to another clusterset: unjoin it there first, or ask the owner of the ClusterProperty to delete it".to_owned()
                 }
                 EnterError::NotServed { crd } => {
-                    format!("look at the conditions of that CRD in the member: `kubectl get crd {crd} -o yaml`")
+                    format!("check the conditions of this CRD in the cluster: `kubectl get crd {crd} -o yaml`")
                 }
                 EnterError::Api { .. } => {
-                    "check that the user of --cluster-kubeconfig is an administrator, and that the API can be reached from here".to_owned()
+                    "check that the user of --cluster-kubeconfig is an administrator, and that the API server is reachable from this host".to_owned()
                 }
             },
         })

@@ -94,7 +94,7 @@ async fn requested(accounts: &Api<ServiceAccount>) -> Result<String, JoinError> 
         return Err(JoinError::NoToken { seconds: TOKEN_WITHIN.as_secs() });
     };
     tracing::warn!(
-        "no controller of the member fills the Secret {} with a token; the one that the hub gets ends at {}: join again before",
+        "no controller of the cluster created a token in the Secret {}, so the hub's token expires at {}; join again before then",
         rbac::TOKEN,
         ends.0
     );
@@ -166,7 +166,7 @@ impl Entry<'_> {
         match clusterset::cluster_uid(&client).await {
             Ok(Some(found)) if found == uid => Ok(()),
             Ok(found) => Err(bad(format!(
-                "a cluster with kube-system UID {} answers there",
+                "the cluster at this address has kube-system UID {}",
                 found.unwrap_or_default()
             ))),
             Err(error) => Err(bad(connect::why(&error))),

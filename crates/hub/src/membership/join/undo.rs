@@ -26,7 +26,7 @@ impl Interrupt {
     /// Waits to be interrupted; never ends.
     pub(super) async fn by(&self, asked: impl Future<Output = ()>) -> Infallible {
         asked.await;
-        tracing::warn!("interrupted: what this run has made is taken away again");
+        tracing::warn!("interrupted: rolling back");
         self.0.store(true, Ordering::Relaxed);
         std::future::pending().await
     }
@@ -100,8 +100,8 @@ impl Undo {
     pub(super) async fn all(self) {
         for (what, step) in self.steps.into_iter().rev() {
             match step.await {
-                Ok(()) => tracing::info!("undone: {what}"),
-                Err(error) => tracing::warn!(why = why(&error), "cannot undo: {what} is left behind"),
+                Ok(()) => tracing::info!("rolled back: {what}"),
+                Err(error) => tracing::warn!(why = why(&error), "cannot roll back: {what} is left behind"),
             }
         }
     }

@@ -54,7 +54,7 @@ impl Desk {
                 self.imports.explicit.remove(&name);
                 let (auto, explicit) = (import::AUTO, import::EXPLICIT);
                 let message = format!(
-                    "{} is {other:?} and counts as {auto:?}; set {auto:?} or {explicit:?}",
+                    "invalid value {other:?} in {}, using {auto:?}; set {auto:?} or {explicit:?}",
                     annotation::IMPORT
                 );
                 self.tell(key, &uid(object), true, "UnknownImportMode", message);

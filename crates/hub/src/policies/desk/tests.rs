@@ -77,7 +77,7 @@ fn a_member_that_runs_and_says_nothing_is_named_after_a_while() {
     assert_eq!(desk.work(NOW), [], "it may have been a moment only");
     desk.take(Event::Waited, NOW);
     let commands = desk.work(NOW);
-    assert_eq!(shown(&commands), ("False", "b: nothing was heard of it yet"));
+    assert_eq!(shown(&commands), ("False", "b: the cluster has not reported yet"));
     assert!(!desk.waits());
     assert_eq!(shown(&applied(&mut desk, "b", &key)).0, "True");
 }
@@ -87,5 +87,5 @@ fn a_member_that_does_not_run_is_not_waited_for() {
     let (mut desk, key) = bound();
     desk.take(Event::Stopped(id("b")), NOW);
     let commands = applied(&mut desk, "a", &key);
-    assert_eq!(shown(&commands), ("False", "b: nothing was heard of it yet"));
+    assert_eq!(shown(&commands), ("False", "b: the cluster has not reported yet"));
 }
