@@ -155,6 +155,8 @@ impl Rest {
     }
 
     /// What happens after a revision, until the server ends it or `each` has enough.
+    ///
+    /// Not by `atoll_watch`: rows come as the server prints them, and whoever looks at a terminal wants to see that a watch has ended.
     pub(crate) async fn watch(
         &self,
         path: &str,
