@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use atoll_api::names::label;
 use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::{Kind, ObjectKey};
+use atoll_watch::Config;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kube::api::{Api, DynamicObject, GroupVersionKind};
 use kube::discovery;
-use kube::runtime::watcher::{self, watcher};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, warn};
@@ -25,11 +25,6 @@ use crate::core::event::Failure;
 use crate::shell::failure;
 use crate::{Clients, Identity, Permit};
 
-/// How long the server keeps a watch.
-const WATCH: u32 = 50;
-const PAGE: u32 = 200;
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// How long requests in flight may take to end when the member is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -198,47 +193,41 @@ impl Shell {
 /// Watches our copies of one kind, for as long as it is served and may be watched.
 async fn watch(kind: Kind, api: Api<DynamicObject>, hub: Arc<str>, events: mpsc::UnboundedSender<Noted>) {
     let ours = format!("{}={hub}", label::PROPAGATED);
-    let config = watcher::Config::default().timeout(WATCH).page_size(PAGE).labels(&ours);
-    let mut stream = std::pin::pin!(watcher(api, config));
-    let mut delay = FIRST_DELAY;
-    let mut listing = BTreeSet::new();
+    let mut stream = std::pin::pin!(atoll_watch::watch(api, Config::default().labels(&ours)));
+    // The names of the list that is under way. Which copies are missing from it is for the core to say: it also knows those that it wrote.
+    let mut list = None;
     while let Some(next) = stream.next().await {
         let event = match next {
-            Ok(watcher::Event::Init) => {
-                listing.clear();
+            atoll_watch::Event::ListStarted => {
+                list = Some(BTreeSet::new());
                 continue;
             }
-            Ok(watcher::Event::InitApply(object)) => {
+            atoll_watch::Event::Seen(object) => {
                 let (key, live) = read(&kind, &object, &hub);
-                listing.insert(key.clone());
+                if let Some(list) = &mut list {
+                    list.insert(key.clone());
+                }
                 Event::Seen(key, Box::new(live))
             }
-            Ok(watcher::Event::InitDone) => Event::Listed(kind.clone(), std::mem::take(&mut listing)),
-            Ok(watcher::Event::Apply(object)) => {
-                let (key, live) = read(&kind, &object, &hub);
-                Event::Seen(key, Box::new(live))
-            }
-            Ok(watcher::Event::Delete(object)) => {
+            atoll_watch::Event::Listed => Event::Listed(kind.clone(), list.take().unwrap_or_default()),
+            atoll_watch::Event::Gone(object) => {
                 let (key, live) = read(&kind, &object, &hub);
                 Event::Gone(key, live.uid)
             }
-            Err(error) => {
-                debug!(%kind, %error, "a watch of copies failed");
-                let ended = match code(&error) {
-                    Some(404) => Some(Ok(false)),
-                    Some(401 | 403) => Some(Err(Failure::Forbidden(error.to_string()))),
-                    Some(_) | None => None,
+            atoll_watch::Event::Following => continue,
+            atoll_watch::Event::Failed(failure) => {
+                debug!(%kind, %failure, "a watch of copies failed");
+                let ended = if failure.is_absent() {
+                    Ok(false)
+                } else if failure.is_refused() {
+                    Err(Failure::Forbidden(failure.to_string()))
+                } else {
+                    continue;
                 };
-                if let Some(ended) = ended {
-                    let _ = events.send(Noted::Event(Event::Kind(kind, ended)));
-                    return;
-                }
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(LONGEST_DELAY);
-                continue;
+                let _ = events.send(Noted::Event(Event::Kind(kind, ended)));
+                return;
             }
         };
-        delay = FIRST_DELAY;
         if events.send(Noted::Event(event)).is_err() {
             return;
         }
@@ -255,19 +244,6 @@ fn read(kind: &Kind, object: &DynamicObject, hub: &str) -> (ObjectKey, Live) {
     // Elements of a list do not say what they are.
     (value["apiVersion"], value["kind"]) = (kind.api_version.as_str().into(), kind.kind.as_str().into());
     (key, Live::read(&value, hub))
-}
-
-fn code(error: &watcher::Error) -> Option<u16> {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => Some(status.code),
-        watcher::Error::InitialListFailed(_)
-        | watcher::Error::WatchStartFailed(_)
-        | watcher::Error::WatchFailed(_)
-        | watcher::Error::NoResourceVersion => None,
-    }
 }
 
 async fn sleep_until(wake: Option<Instant>) {

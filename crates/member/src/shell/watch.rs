@@ -1,14 +1,13 @@
 //! Watches: each object becomes a few small values and is dropped.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
 use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
+use atoll_watch::{Backoff, Config, Failure};
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::core::{DeserializeGuard, Status};
-use kube::runtime::watcher::{self, watcher};
+use kube::core::DeserializeGuard;
 use kube::{Api, Client, Resource};
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
@@ -19,16 +18,6 @@ use crate::core::event::{Event, Gone};
 use crate::core::object::Kind;
 use crate::edge::{Edge, Readable, meta};
 use crate::report::Problem;
-
-/// How long the server keeps a watch. A connection that was cut silently is noticed after this and 5 s.
-const WATCH: u32 = 50;
-/// How many objects are in memory at once while a kind is listed.
-///
-/// Lists are read page by page, and consistently. A streamed list would need no pages, but kube asks for it "at any revision": an
-/// API server that lags behind could leave out a slice, which we would withdraw everywhere.
-const PAGE: u32 = 200;
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
 /// Watches every kind.
 pub(super) fn all(client: &Client, edge: &Edge, events: &Sender<Event>, pulse: &Pulse) -> JoinSet<()> {
@@ -70,39 +59,34 @@ impl Watch {
     where
         K: Readable + Resource + Clone + Debug + serde::de::DeserializeOwned + Send + 'static,
     {
-        let config = watcher::Config::default().timeout(WATCH).page_size(PAGE);
-        let mut stream = std::pin::pin!(watcher(api, config));
+        let mut stream = std::pin::pin!(atoll_watch::watch(api, Config::default()));
         let mut reconnects = self.pulse.reconnects();
-        let mut delay = FIRST_DELAY;
         loop {
             let next = tokio::select! {
                 next = stream.next() => next,
                 () = reconnects.next() => return End::Reconnected,
             };
             let closed = match next {
-                Some(Ok(event)) => {
-                    delay = FIRST_DELAY;
-                    // The beginning of a list says nothing: it is not asked for yet.
-                    if !matches!(event, watcher::Event::Init) {
-                        self.pulse.hears(K::KIND);
-                    }
-                    self.pass(event).await.is_err()
-                }
-                Some(Err(error)) => {
-                    debug!(kind = K::KIND.plural(), %error, "a watch failed");
+                Some(atoll_watch::Event::Failed(failure)) => {
+                    debug!(kind = K::KIND.plural(), %failure, "a watch failed");
                     let mut closed = false;
-                    for event in refused(K::KIND, &error) {
+                    for event in refused(K::KIND, &failure) {
                         closed |= self.events.send(event).await.is_err();
                     }
-                    if let Some(why) = blinds(K::KIND, &error).filter(|_| !closed) {
+                    if let Some(why) = blinds(K::KIND, &failure).filter(|_| !closed) {
                         self.pulse.deaf(K::KIND, why);
-                        tokio::time::sleep(LONGEST_DELAY).await;
+                        tokio::time::sleep(Backoff::LONGEST).await;
                         // Listed anew, since a watch that goes on shows nothing until something happens.
                         return End::Refused;
                     }
-                    tokio::time::sleep(delay).await;
-                    delay = (delay * 2).min(LONGEST_DELAY);
                     closed
+                }
+                Some(event) => {
+                    // The beginning of a list says nothing: it is not asked for yet.
+                    if !matches!(event, atoll_watch::Event::ListStarted) {
+                        self.pulse.hears(K::KIND);
+                    }
+                    self.pass(event).await.is_err()
                 }
                 None => true,
             };
@@ -112,24 +96,23 @@ impl Watch {
         }
     }
 
-    async fn pass<K: Readable + Resource>(&self, event: watcher::Event<K>) -> Result<(), ()> {
+    async fn pass<K: Readable + Resource>(&self, event: atoll_watch::Event<K>) -> Result<(), ()> {
         let mut left_out = Vec::new();
         let event = match event {
-            watcher::Event::Init => Some(Event::ListStarted(K::KIND)),
-            watcher::Event::InitDone => Some(Event::Listed(K::KIND)),
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                match object.read(&self.edge, &mut left_out) {
-                    Ok(seen) => seen.map(Event::Seen),
-                    Err(why) => {
-                        let (object, why) = (meta::object(K::KIND, object.meta()), why.to_string());
-                        left_out.push(Problem::Unrepresentable { object, field: "the whole object", why });
-                        None
-                    }
+            atoll_watch::Event::ListStarted => Some(Event::ListStarted(K::KIND)),
+            atoll_watch::Event::Listed => Some(Event::Listed(K::KIND)),
+            atoll_watch::Event::Seen(object) => match object.read(&self.edge, &mut left_out) {
+                Ok(seen) => seen.map(Event::Seen),
+                Err(why) => {
+                    let (object, why) = (meta::object(K::KIND, object.meta()), why.to_string());
+                    left_out.push(Problem::Unrepresentable { object, field: "the whole object", why });
+                    None
                 }
-            }
-            watcher::Event::Delete(object) => meta::version(object.meta())
+            },
+            atoll_watch::Event::Gone(object) => meta::version(object.meta())
                 .ok()
                 .map(|version| Event::Gone(Gone { object: meta::object(K::KIND, object.meta()), version })),
+            atoll_watch::Event::Following | atoll_watch::Event::Failed(_) => None,
         };
         for event in left_out.into_iter().map(Event::Noticed).chain(event) {
             self.events.send(event).await.map_err(drop)?;
@@ -139,8 +122,8 @@ impl Watch {
 }
 
 /// What follows from a failed watch, if it will not mend by itself.
-fn refused(kind: Kind, error: &watcher::Error) -> Vec<Event> {
-    let Some(status) = status(error) else { return Vec::new() };
+fn refused(kind: Kind, failure: &Failure) -> Vec<Event> {
+    let Some(status) = failure.status() else { return Vec::new() };
     let problem = match (status.code, kind) {
         (404, Kind::Node) => None,
         (404, _) => Some(Problem::KindAbsent(kind)),
@@ -155,32 +138,18 @@ fn refused(kind: Kind, error: &watcher::Error) -> Vec<Event> {
 }
 
 /// Why nothing that was known of the kind counts any more; nodes are worth less.
-fn blinds(kind: Kind, error: &watcher::Error) -> Option<&str> {
-    let refused = status(error).filter(|status| kind != Kind::Node && matches!(status.code, 401 | 403))?;
+fn blinds(kind: Kind, failure: &Failure) -> Option<&str> {
+    let refused = failure.status().filter(|_| kind != Kind::Node && failure.is_refused())?;
     Some(&refused.message)
-}
-
-/// What the API said, if it said anything.
-fn status(error: &watcher::Error) -> Option<&Status> {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => Some(status),
-        watcher::Error::InitialListFailed(_)
-        | watcher::Error::WatchStartFailed(_)
-        | watcher::Error::WatchFailed(_)
-        | watcher::Error::NoResourceVersion => None,
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn failed(code: u16) -> watcher::Error {
+    fn failed(code: u16) -> Failure {
         let status = serde_json::json!({"code": code, "message": "no"});
-        watcher::Error::InitialListFailed(kube::Error::Api(serde_json::from_value(status).unwrap()))
+        Failure::List(kube::Error::Api(serde_json::from_value(status).unwrap()))
     }
 
     #[test]
