@@ -1,51 +1,39 @@
 //! Watches membership in the hub's API: `Cluster` objects and their Secrets, turned into events of the roster.
 
-use std::collections::BTreeSet;
 use std::pin::pin;
-use std::time::Duration;
 
 use atoll_api::names::{annotation, finalizer, secret};
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
 use atoll_engine::names::ClusterId;
 use atoll_engine::network::Networks;
+use atoll_watch::{Change, Config, Failure, Known, watch};
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
-use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::membership::annotations;
-use crate::membership::connect;
 use crate::membership::roster::{Credentials, Event, NoLink, Wanted};
-
-/// After a failed watch.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// Watches both kinds for as long as somebody listens.
 pub(crate) async fn membership(client: Client, namespace: String, events: UnboundedSender<Event>) {
-    let mut clusters = pin!(watcher(
-        Api::<Cluster>::all(client.clone()),
-        watcher::Config::default().timeout(connect::WATCH)
-    ));
-    let mut secrets = pin!(watcher(
-        Api::<Secret>::namespaced(client, &namespace),
-        watcher::Config::default().timeout(connect::WATCH)
-    ));
-    let (mut of_clusters, mut of_secrets) = (Listing::default(), Listing::default());
-    let mut listed = false;
+    let mut clusters = pin!(watch(Api::<Cluster>::all(client.clone()), Config::default()));
+    let mut secrets = pin!(watch(Api::<Secret>::namespaced(client, &namespace), Config::default()));
+    let (mut of_clusters, mut of_secrets) = (Known::default(), Known::default());
+    let (mut clusters_listed, mut secrets_listed, mut listed) = (false, false, false);
     while !events.is_closed() {
         let seen: Vec<Event> = tokio::select! {
-            Some(event) = clusters.next() => match event {
-                Ok(event) => of_clusters.take(event).into_iter().filter_map(|s| cluster(s, &namespace)).collect(),
-                Err(error) => failed("clusters", &error).await,
+            Some(event) = clusters.next() => {
+                clusters_listed |= matches!(event, atoll_watch::Event::Listed);
+                of_clusters.take(event, name).filter_map(|change| cluster(change, &namespace)).collect()
             },
-            Some(event) = secrets.next() => match event {
-                Ok(event) => of_secrets.take(event).into_iter().map(credentials).collect(),
-                Err(error) => failed("secrets", &error).await,
+            Some(event) = secrets.next() => {
+                secrets_listed |= matches!(event, atoll_watch::Event::Listed);
+                of_secrets.take(event, name).filter_map(credentials).collect()
             },
         };
-        let first = !listed && of_clusters.complete && of_secrets.complete;
+        let first = !listed && clusters_listed && secrets_listed;
         listed |= first;
         for event in seen.into_iter().chain(first.then_some(Event::Listed)) {
             let _ = events.send(event);
@@ -53,58 +41,23 @@ pub(crate) async fn membership(client: Client, namespace: String, events: Unboun
     }
 }
 
-async fn failed(what: &str, error: &watcher::Error) -> Vec<Event> {
-    tracing::warn!(%error, "cannot watch {what} in the hub's API");
-    tokio::time::sleep(PAUSE).await;
-    Vec::new()
+fn name<K: ResourceExt>(object: &K) -> Option<String> {
+    Some(object.name_any())
 }
 
-/// An object, or the name of one that is gone.
-enum Seen<K> {
-    There(Box<K>),
-    Gone(String),
+fn failed(what: &str, failure: &Failure) {
+    tracing::warn!(%failure, "cannot watch {what} in the hub's API");
 }
 
-/// Which objects a watch has shown: a list that comes again says by silence what is gone.
-#[derive(Default)]
-struct Listing {
-    known: BTreeSet<String>,
-    again: BTreeSet<String>,
-    complete: bool,
-}
-
-impl Listing {
-    fn take<K: ResourceExt>(&mut self, event: watcher::Event<K>) -> Vec<Seen<K>> {
-        match event {
-            watcher::Event::Init => {
-                self.again.clear();
-                Vec::new()
-            }
-            watcher::Event::InitApply(object) => {
-                self.again.insert(object.name_any());
-                vec![Seen::There(Box::new(object))]
-            }
-            watcher::Event::InitDone => {
-                let before = std::mem::replace(&mut self.known, std::mem::take(&mut self.again));
-                self.complete = true;
-                before.difference(&self.known).cloned().map(Seen::Gone).collect()
-            }
-            watcher::Event::Apply(object) => {
-                self.known.insert(object.name_any());
-                vec![Seen::There(Box::new(object))]
-            }
-            watcher::Event::Delete(object) => {
-                self.known.remove(&object.name_any());
-                vec![Seen::Gone(object.name_any())]
-            }
+fn cluster(change: Change<String, Cluster>, namespace: &str) -> Option<Event> {
+    let (name, cluster) = match change {
+        Change::Seen(name, cluster) => (name, Some(cluster)),
+        Change::Gone(name) => (name, None),
+        Change::Listed => return None,
+        Change::Failed(failure) => {
+            failed("clusters", &failure);
+            return None;
         }
-    }
-}
-
-fn cluster(seen: Seen<Cluster>, namespace: &str) -> Option<Event> {
-    let name = match &seen {
-        Seen::There(cluster) => cluster.name_any(),
-        Seen::Gone(name) => name.clone(),
     };
     let id = match ClusterId::parse(name) {
         Ok(id) => id,
@@ -113,9 +66,9 @@ fn cluster(seen: Seen<Cluster>, namespace: &str) -> Option<Event> {
             return None;
         }
     };
-    Some(match seen {
-        Seen::There(cluster) => Event::Cluster(id, Box::new(wanted(&cluster, namespace))),
-        Seen::Gone(_) => Event::ClusterGone(id),
+    Some(match cluster {
+        Some(cluster) => Event::Cluster(id, Box::new(wanted(&cluster, namespace))),
+        None => Event::ClusterGone(id),
     })
 }
 
@@ -148,10 +101,15 @@ fn wanted(cluster: &Cluster, namespace: &str) -> Wanted {
     }
 }
 
-fn credentials(seen: Seen<Secret>) -> Event {
-    match seen {
-        Seen::Gone(name) => Event::Secret(name, None),
-        Seen::There(object) => Event::Secret(object.name_any(), read(&object)),
+fn credentials(change: Change<String, Secret>) -> Option<Event> {
+    match change {
+        Change::Seen(name, object) => Some(Event::Secret(name, read(&object))),
+        Change::Gone(name) => Some(Event::Secret(name, None)),
+        Change::Listed => None,
+        Change::Failed(failure) => {
+            failed("secrets", &failure);
+            None
+        }
     }
 }
 
@@ -161,37 +119,4 @@ pub(crate) fn read(object: &Secret) -> Option<Credentials> {
     let token = String::from_utf8(data.get(secret::TOKEN)?.0.clone()).ok()?;
     let ca = data.get(secret::CA_BUNDLE).map(|ca| ca.0.clone()).unwrap_or_default();
     Some(Credentials { token: token.trim().to_owned(), ca })
-}
-
-#[cfg(test)]
-mod tests {
-    use kube::api::ObjectMeta;
-
-    use super::*;
-
-    fn named(name: &str) -> Secret {
-        Secret {
-            metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-            ..Secret::default()
-        }
-    }
-
-    #[test]
-    fn a_second_list_says_by_silence_what_is_gone() {
-        let mut listing = Listing::default();
-        for event in [
-            watcher::Event::Init,
-            watcher::Event::InitApply(named("a")),
-            watcher::Event::InitApply(named("b")),
-        ] {
-            listing.take(event);
-        }
-        assert!(!listing.complete);
-        assert!(listing.take(watcher::Event::<Secret>::InitDone).is_empty());
-        assert!(listing.complete);
-        listing.take(watcher::Event::<Secret>::Init);
-        listing.take(watcher::Event::InitApply(named("b")));
-        let gone = listing.take(watcher::Event::<Secret>::InitDone);
-        assert!(matches!(&gone[..], [Seen::Gone(name)] if name == "a"));
-    }
 }

@@ -10,15 +10,13 @@ use atoll_api::names::{annotation, label, managed_by};
 use atoll_api::types::ServiceExport;
 use atoll_engine::names::{ClusterId, ServiceKey, SliceName};
 use atoll_engine::plan::{ImportPlan, Plan, Slice, SlicesFrom};
+use atoll_watch::{Change, Config, Known};
 use futures_util::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::UnboundedSender;
-
-use crate::membership::connect;
 
 /// What is to be written.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,39 +132,22 @@ pub(crate) async fn list(client: &Client, hub: &str) -> Result<Vec<EndpointSlice
 /// Watches which services are exported through the hub; none is sent when all that are have been.
 pub(crate) async fn watch(client: Client, seen: UnboundedSender<Option<(ServiceKey, bool)>>) {
     let api = Api::<PartialObjectMeta<ServiceExport>>::all(client);
-    let mut stream = std::pin::pin!(watcher(api, watcher::Config::default().timeout(connect::WATCH)));
-    let (mut known, mut again) = (BTreeSet::new(), BTreeSet::new());
-    while let Some(next) = stream.next().await {
-        let key = |namespace: Option<String>, name: String| ServiceKey::parse(&namespace?, &name).ok();
-        match next {
-            Ok(watcher::Event::Init) => again.clear(),
-            Ok(watcher::Event::InitApply(object)) => {
-                again.extend(key(object.namespace(), object.name_any()));
-            }
-            Ok(watcher::Event::InitDone) => {
-                let before = std::mem::replace(&mut known, std::mem::take(&mut again));
-                let gone = before.difference(&known).map(|key| (key.clone(), false));
-                for change in gone.chain(known.iter().map(|key| (key.clone(), true))) {
-                    let _ = seen.send(Some(change));
+    let mut stream = std::pin::pin!(atoll_watch::watch(api, Config::default()));
+    let mut known = Known::default();
+    while let Some(event) = stream.next().await {
+        for change in
+            known.take(event, |export| ServiceKey::parse(&export.namespace()?, &export.name_any()).ok())
+        {
+            let change = match change {
+                Change::Seen(key, _) => Some((key, true)),
+                Change::Gone(key) => Some((key, false)),
+                Change::Listed => None,
+                Change::Failed(failure) => {
+                    tracing::warn!(%failure, "cannot watch ServiceExports in the hub's API");
+                    continue;
                 }
-                let _ = seen.send(None);
-            }
-            Ok(watcher::Event::Apply(object)) => {
-                if let Some(key) = key(object.namespace(), object.name_any()) {
-                    known.insert(key.clone());
-                    let _ = seen.send(Some((key, true)));
-                }
-            }
-            Ok(watcher::Event::Delete(object)) => {
-                if let Some(key) = key(object.namespace(), object.name_any()) {
-                    known.remove(&key);
-                    let _ = seen.send(Some((key, false)));
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot watch ServiceExports in the hub's API");
-                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-            }
+            };
+            let _ = seen.send(change);
         }
         if seen.is_closed() {
             return;
