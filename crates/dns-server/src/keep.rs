@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use atoll_api::names::{label, property};
 use atoll_api::types::{ClusterProperty, ServiceImport};
 use atoll_dns::{Catalog, Event, Kind, Name, Slice};
+use atoll_watch::Event as Change;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::DeserializeGuard;
@@ -15,7 +16,7 @@ use tokio::sync::mpsc;
 use crate::edge;
 use crate::live::Live;
 use crate::options::Options;
-use crate::watch::{Change, Watched, follow};
+use crate::watch::{Watched, follow};
 
 /// As many events may wait as come in a burst.
 const WAITING: usize = 1024;
@@ -63,7 +64,7 @@ pub(crate) async fn keep(options: &Options, client: Client, live: &Arc<Live>) {
         Api::<DeserializeGuard<ServiceImport>>::all(client.clone()),
         None,
         live,
-        events.clone(),
+        &events,
         clusterset(import_event),
     );
     let slices = follow(
@@ -71,7 +72,7 @@ pub(crate) async fn keep(options: &Options, client: Client, live: &Arc<Live>) {
         Api::<EndpointSlice>::all(client.clone()),
         Some(label::MCS_SERVICE_NAME),
         live,
-        events.clone(),
+        &events,
         clusterset(|change| slice_event(change, edge::slice)),
     );
     let properties = async {
@@ -84,15 +85,15 @@ pub(crate) async fn keep(options: &Options, client: Client, live: &Arc<Live>) {
             None => {
                 let api = Api::<DeserializeGuard<ClusterProperty>>::all(client.clone());
                 let read = clusterset(property_event);
-                follow(Watched::Properties, api, None, live, events.clone(), read).await;
+                follow(Watched::Properties, api, None, live, &events, read).await;
             }
         }
     };
     let own_services = async {
         if options.cluster_zone.is_some() {
             let api = Api::<Service>::all(client.clone());
-            let read = |change| Some((Zone::Cluster, service_event(change)));
-            follow(Watched::Services, api, None, live, events.clone(), read).await;
+            let read = |change| Some((Zone::Cluster, service_event(change)?));
+            follow(Watched::Services, api, None, live, &events, read).await;
         }
     };
     let own_slices = async {
@@ -100,7 +101,7 @@ pub(crate) async fn keep(options: &Options, client: Client, live: &Arc<Live>) {
             let api = Api::<EndpointSlice>::all(client.clone());
             let read = |change| Some((Zone::Cluster, slice_event(change, edge::service_slice)?));
             let labels = Some(label::SERVICE_NAME);
-            follow(Watched::ServiceSlices, api, labels, live, events.clone(), read).await;
+            follow(Watched::ServiceSlices, api, labels, live, &events, read).await;
         }
     };
     let serial = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -129,8 +130,8 @@ fn clusterset<K>(read: impl Fn(Change<K>) -> Option<Event>) -> impl Fn(Change<K>
     move |change| Some((Zone::Clusterset, read(change)?))
 }
 
-fn service_event(change: Change<Service>) -> Event {
-    match change {
+fn service_event(change: Change<Service>) -> Option<Event> {
+    Some(match change {
         Change::ListStarted => Event::ListStarted(Kind::Imports),
         Change::Listed => Event::Listed(Kind::Imports),
         Change::Gone(object) => gone(Kind::Imports, &object),
@@ -141,7 +142,8 @@ fn service_event(change: Change<Service>) -> Event {
             }
             None => gone(Kind::Imports, &object),
         },
-    }
+        Change::Following | Change::Failed(_) => return None,
+    })
 }
 
 fn import_event(change: Change<DeserializeGuard<ServiceImport>>) -> Option<Event> {
@@ -159,6 +161,7 @@ fn import_event(change: Change<DeserializeGuard<ServiceImport>>) -> Option<Event
                 }
             }
         }
+        Change::Following | Change::Failed(_) => return None,
     })
 }
 
@@ -177,6 +180,7 @@ fn slice_event(
             }
             None => gone(Kind::Slices, &object),
         },
+        Change::Following | Change::Failed(_) => return None,
     })
 }
 
@@ -193,6 +197,7 @@ fn property_event(change: Change<DeserializeGuard<ClusterProperty>>) -> Option<E
             Some(Event::Local(id))
         }
         Change::Gone(object) if named(&object) => Some(Event::Local(None)),
-        Change::Seen(_) | Change::Gone(_) | Change::ListStarted | Change::Listed => None,
+        Change::Seen(_) | Change::Gone(_) => None,
+        Change::ListStarted | Change::Listed | Change::Following | Change::Failed(_) => None,
     }
 }

@@ -81,6 +81,6 @@ pub async fn serve_with(
 pub fn watch_config(mut config: kube::Config) -> kube::Config {
     config.default_retry = false;
     config.connect_timeout = Some(std::time::Duration::from_secs(3));
-    config.read_timeout = Some(std::time::Duration::from_secs(u64::from(watch::LIFETIME) + 10));
+    config.read_timeout = Some(std::time::Duration::from_secs(u64::from(atoll_watch::LIFETIME) + 10));
     config
 }
