@@ -15,7 +15,6 @@
 
 pub mod block;
 pub mod controllers;
-mod follow;
 pub mod member;
 pub mod network;
 pub mod node;

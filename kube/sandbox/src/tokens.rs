@@ -1,10 +1,10 @@
 //! Fills Secrets of service accounts with tokens, as a controller of Kubernetes does.
 
-use futures_util::TryStreamExt;
+use atoll_watch::{Config, Event, watch};
+use futures_util::StreamExt;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use std::pin::pin;
@@ -18,19 +18,18 @@ const LASTS: i64 = 10 * 365 * 86_400;
 
 /// Fills them until it is dropped.
 pub(crate) async fn run(client: Client) {
-    let config = watcher::Config::default().fields(&format!("type={KIND}"));
-    let secrets = watcher(Api::<Secret>::all(client.clone()), config).default_backoff().applied_objects();
-    let mut secrets = pin!(secrets);
-    loop {
-        match secrets.try_next().await {
-            Ok(Some(secret)) => {
+    let config = Config::default().fields(&format!("type={KIND}"));
+    let mut secrets = pin!(watch(Api::<Secret>::all(client.clone()), config));
+    while let Some(event) = secrets.next().await {
+        match event {
+            Event::Seen(secret) => {
                 if let Err(error) = fill(&client, &secret).await {
                     // The Secret's next change brings it here again, and so does the next list.
                     tracing::warn!(secret = secret.name_any(), %error, "cannot give a token");
                 }
             }
-            Ok(None) => return,
-            Err(error) => tracing::debug!(%error, "the watch of Secrets broke"),
+            Event::Failed(failure) => tracing::debug!(%failure, "the watch of Secrets failed"),
+            Event::ListStarted | Event::Gone(_) | Event::Listed | Event::Following => {}
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::runtime::PodKey;
 use super::{Shared, key, spec, worker};
-use crate::follow::{Change, follow};
 use crate::network::Alive;
+use atoll_watch::{Config, Event};
+use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use std::collections::{HashMap, HashSet};
@@ -30,22 +31,27 @@ struct Keeper {
 pub(super) async fn run(shared: Arc<Shared>, alive: Alive) {
     let pods: Api<Pod> = Api::all(shared.client.clone());
     let mut keeper = Keeper { shared, pods: HashMap::new(), list: None, alive };
-    follow(pods, |change| keeper.hear(change)).await;
+    let mut events = std::pin::pin!(atoll_watch::watch(pods, Config::default()));
+    while let Some(event) = events.next().await {
+        keeper.hear(event);
+    }
 }
 
 impl Keeper {
-    fn hear(&mut self, change: Change<Pod>) {
-        match change {
-            Change::ListStarted => self.list = Some(Vec::new()),
-            Change::Seen(pod) => match &mut self.list {
+    fn hear(&mut self, event: Event<Pod>) {
+        match event {
+            Event::ListStarted => self.list = Some(Vec::new()),
+            Event::Seen(pod) => match &mut self.list {
                 Some(list) => list.push(pod),
                 None => self.see(pod),
             },
-            Change::Gone(pod) => self.lose(&key(&pod)),
-            Change::Listed => {
+            Event::Gone(pod) => self.lose(&key(&pod)),
+            Event::Listed => {
                 let list = self.list.take().unwrap_or_default();
                 self.listed(list);
             }
+            Event::Following => {}
+            Event::Failed(failure) => tracing::debug!(%failure, "a watch of pods failed"),
         }
     }
 

@@ -146,16 +146,6 @@ impl Table {
         self.frontends.iter()
     }
 
-    /// The Services that are known.
-    pub fn services(&self) -> Vec<ServiceName> {
-        self.services.keys().cloned().collect()
-    }
-
-    /// The slices that are known, by namespace and name.
-    pub fn slices(&self) -> Vec<(String, String)> {
-        self.belongs.keys().cloned().collect()
-    }
-
     /// Knows a Service from now on, or no longer. True if that changes where anything goes.
     pub fn put_service(&mut self, name: &ServiceName, fact: Option<ServiceFact>) -> bool {
         if self.services.get(name) == fact.as_ref() {

@@ -3,20 +3,17 @@
 use crate::controllers::action::Kind;
 use crate::controllers::cache::{News, WATCHED};
 use crate::controllers::{account, slices};
+use atoll_watch::{Config, Event, watch};
 use futures_util::StreamExt;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client};
 use serde_json::Value;
-use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 use tracing::debug;
 
 /// How many objects are in memory at once while a kind is listed.
 const PAGE: u32 = 100;
-const FIRST_DELAY: Duration = Duration::from_millis(50);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
 /// Watches every kind until the set is dropped.
 pub(super) fn all(client: &Client, events: &Sender<(Kind, News)>) -> JoinSet<()> {
@@ -29,31 +26,26 @@ pub(super) fn all(client: &Client, events: &Sender<(Kind, News)>) -> JoinSet<()>
 
 async fn follow(client: Client, kind: Kind, events: Sender<(Kind, News)>) {
     let api: Api<DynamicObject> = Api::all_with(client, &resource(kind));
-    let mut config = watcher::Config::default().page_size(PAGE);
+    let mut config = Config::default().page(PAGE);
     match kind {
         // The slices of others are many, and none of our business.
         Kind::Slice => config = config.labels(&format!("{}={}", slices::MANAGED_BY, slices::MANAGER)),
         Kind::Account => config = config.fields(&format!("metadata.name={}", account::DEFAULT)),
         _ => {}
     }
-    let mut stream = std::pin::pin!(watcher(api, config));
-    let mut delay = FIRST_DELAY;
+    let mut stream = std::pin::pin!(watch(api, config));
     while let Some(next) = stream.next().await {
         let news = match next {
-            Ok(watcher::Event::Init) => Some(News::Listing),
-            Ok(watcher::Event::InitDone) => Some(News::Listed),
-            Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
-                value(object).map(News::Seen)
-            }
-            Ok(watcher::Event::Delete(object)) => value(object).map(News::Gone),
-            Err(error) => {
-                debug!(?kind, %error, "a watch failed");
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(LONGEST_DELAY);
-                continue;
+            Event::ListStarted => Some(News::Listing),
+            Event::Listed => Some(News::Listed),
+            Event::Seen(object) => value(object).map(News::Seen),
+            Event::Gone(object) => value(object).map(News::Gone),
+            Event::Following => None,
+            Event::Failed(failure) => {
+                debug!(?kind, %failure, "a watch failed");
+                None
             }
         };
-        delay = FIRST_DELAY;
         if let Some(news) = news
             && events.send((kind, news)).await.is_err()
         {
