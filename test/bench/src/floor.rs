@@ -311,7 +311,7 @@ fn job(jobs: &Arc<AtomicUsize>, work: impl Future<Output = ()> + Send + 'static)
     });
 }
 
-/// Everything of a kind, and its changes.
+/// Everything of a kind, and its changes: by kube's own watcher and not by the product's, since what is measured must not be part of the measure.
 pub(crate) fn watch<K>(api: Api<K>) -> impl Stream<Item = watcher::Event<K>>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,

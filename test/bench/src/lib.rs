@@ -37,7 +37,6 @@
 pub mod api;
 mod environment;
 mod error;
-mod eyes;
 #[cfg(feature = "cli")]
 mod flags;
 mod floor;
@@ -54,6 +53,7 @@ mod stand_in;
 pub mod stats;
 mod sweep;
 mod usage;
+mod watchers;
 
 pub use environment::{Audit, Cluster, Environment, Hub, Recording, Request};
 pub use error::Error;

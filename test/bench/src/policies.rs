@@ -19,7 +19,6 @@ use std::time::Instant;
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::eyes::Eyes;
 use crate::floor::Floor;
 use crate::options::Who;
 use crate::propagation::users;
@@ -27,6 +26,7 @@ use crate::requests::Own;
 use crate::schedule::{Gaps, ROUND, order};
 use crate::stage::{Member, PATIENCE};
 use crate::usage::Usage;
+use crate::watchers::Watchers;
 use crate::{stand_in, sweep};
 use options::{Options, Scenario};
 use report::{Report, Row};
@@ -79,7 +79,7 @@ async fn measured(
     let mut own = users(members, false).await?;
     own.extend(users(std::slice::from_ref(&at_hub), true).await?);
     let mut stage = Stage {
-        eyes: stage::eyes(members).await?,
+        watchers: stage::watchers(members).await?,
         floor: Floor::of_policies(&environment.source, &environment.importers).await?,
         members: members.iter().map(|member| (member.name.clone(), member.client.clone())).collect(),
         hub,
@@ -171,10 +171,10 @@ async fn changes(
     for round in 0..options.samples {
         for who in order(&SUBJECTS, round) {
             tokio::time::sleep(gaps.next().unwrap_or_default()).await;
-            stage.eyes.blink();
+            stage.watchers.forget();
             let awaited = stage.change(who, round % ROUND).await?;
             let acknowledged = Instant::now();
-            let seen = stage.eyes.see(&format!("a change of {who:?}"), awaited, PATIENCE).await?;
+            let seen = stage.watchers.wait_for(&format!("a change of {who:?}"), awaited, PATIENCE).await?;
             samples.entry(who).or_default().push(crate::scenario::between(acknowledged, seen));
         }
     }
@@ -203,4 +203,4 @@ fn usage(environment: &Environment) -> Option<Usage> {
     Usage::of(environment.hub.as_ref()?.pid()?)
 }
 
-type CopyEyes = Eyes<stage::CopySight>;
+type CopyWatchers = Watchers<stage::CopySight>;

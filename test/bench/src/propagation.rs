@@ -9,7 +9,6 @@ use kube::api::{Api, ListParams, PostParams};
 
 use crate::environment::{Cluster, Environment};
 use crate::error::{Doing, Error};
-use crate::eyes::Eyes;
 use crate::floor::{Copier, Floor};
 use crate::options::{Options, Path, Who};
 use crate::report::{Report, Row};
@@ -20,6 +19,7 @@ use crate::stage::{HubSide, Member, Stage};
 use crate::stand_in;
 use crate::sweep;
 use crate::usage::Usage;
+use crate::watchers::Watchers;
 
 /// Measures how fast changes propagate. What it made is deleted in the end, also when something fails.
 pub async fn propagation(options: Options, environment: Environment) -> Result<Report, Error> {
@@ -120,7 +120,7 @@ async fn measured(
             provider: source_of.name.clone(),
             consumers: importers.iter().map(|cluster| cluster.name.clone()).collect(),
         }),
-        eyes: Eyes::on(&watched.client().await?, options.path).await?,
+        watchers: Watchers::on(&watched.client().await?, options.path).await?,
         floor,
         _copier: match plays(Who::Copier) {
             true => Some(Copier::start(&environment.source, watched).await?),

@@ -56,9 +56,9 @@ async fn sequential(stage: &mut Stage, options: &Options) -> Result<Samples, Err
     for round in 0..options.samples {
         for who in order(&options.subjects, round) {
             tokio::time::sleep(gaps.next().unwrap_or_default()).await;
-            stage.eyes.blink();
+            stage.watchers.forget();
             let (awaited, acknowledged) = stage.change(who, std::iter::once(round % ROUND)).await?;
-            let seen = stage.eyes.see(&format!("a change of {who:?}"), awaited, PATIENCE).await?;
+            let seen = stage.watchers.wait_for(&format!("a change of {who:?}"), awaited, PATIENCE).await?;
             samples.entry(who).or_default().push(between(acknowledged, seen));
         }
     }
@@ -70,10 +70,10 @@ async fn bursts(stage: &mut Stage, options: &Options, size: usize) -> Result<Sam
     let mut samples = Samples::new();
     for round in 0..options.rounds {
         for who in order(&options.subjects, round) {
-            stage.eyes.blink();
+            stage.watchers.forget();
             let from = Instant::now();
             let (awaited, _) = stage.change(who, 0..size).await?;
-            let seen = stage.eyes.see(&format!("a burst of {who:?}"), awaited, PATIENCE).await?;
+            let seen = stage.watchers.wait_for(&format!("a burst of {who:?}"), awaited, PATIENCE).await?;
             samples.entry(who).or_default().push(between(from, seen));
             stage.settle(who).await?;
         }
@@ -110,7 +110,7 @@ pub(crate) async fn restart(
     let mut restarts = Vec::new();
     for round in 0..rounds {
         for ending in [Ending::Graceful, Ending::Kill] {
-            stage.eyes.blink();
+            stage.watchers.forget();
             let signal = Instant::now();
             match ending {
                 Ending::Graceful => hub.stop().await.map_err(hook("stop the hub"))?,
@@ -119,7 +119,7 @@ pub(crate) async fn restart(
             let (awaited, _) = stage.change(Who::Ours, std::iter::once(round % ROUND)).await?;
             let start = Instant::now();
             hub.start().await.map_err(hook("start the hub"))?;
-            let seen = stage.eyes.see("the first change after a restart", awaited, PATIENCE).await?;
+            let seen = stage.watchers.wait_for("the first change after a restart", awaited, PATIENCE).await?;
             let (from_signal, from_start) = (between(signal, seen), between(start, seen));
             restarts.push(Restart { ending, services, from_signal, from_start });
             stage.settle(Who::Ours).await?;

@@ -13,11 +13,11 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, ListParams, PostParams};
 
 use crate::error::{Doing, Error};
-use crate::eyes::{Eyes, Sight};
 use crate::floor::{Copier, Floor};
 use crate::objects::{self, service_name, slice_name};
 use crate::options::{Network, Path, Who};
 use crate::sweep::delete;
+use crate::watchers::{Sight, Watchers};
 pub(crate) use mcs::HubSide;
 
 /// The benchmark's own requests in flight.
@@ -42,7 +42,7 @@ pub(crate) struct Stage {
     pub(crate) members: Vec<Member>,
     /// The benchmark's own client of the source.
     pub(crate) source: kube::Client,
-    pub(crate) eyes: Eyes<Sight>,
+    pub(crate) watchers: Watchers<Sight>,
     pub(crate) floor: Option<Floor>,
     pub(crate) _copier: Option<Copier>,
     /// The number of the content that each service has.
@@ -70,11 +70,11 @@ impl Stage {
         if who != Who::Copier {
             self.make_sources(who, &names).await?;
         }
-        self.eyes.blink();
+        self.watchers.forget();
         let awaited = names.iter().flat_map(|name| self.sights_of_new(who, name)).collect();
         let from = Instant::now();
         self.release(who, &names).await?;
-        let at = self.eyes.see(&format!("{count} services of {who:?}"), awaited, PATIENCE).await?;
+        let at = self.watchers.wait_for(&format!("{count} services of {who:?}"), awaited, PATIENCE).await?;
         self.revisions.entry(who).or_default().resize(count, 0);
         self.settle(who).await?;
         Ok(Some(at.saturating_duration_since(from)))

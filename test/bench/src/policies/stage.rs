@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 
-use super::{CopyEyes, SUBJECTS};
+use super::{CopyWatchers, SUBJECTS};
 use crate::error::{Doing, Error};
 use crate::floor::Floor;
 use crate::objects::hub::{self as objects, POLICY, template_name};
@@ -20,16 +20,16 @@ use crate::stand_in::StandIn;
 /// A copy in a member: in which, whose, of which template, with which content.
 pub(super) type CopySight = (usize, Who, String, usize);
 
-/// Eyes on the copies of every member.
-pub(super) async fn eyes(members: &[Member]) -> Result<CopyEyes, Error> {
-    let mut eyes = CopyEyes::closed();
+/// Watchers of the copies of every member.
+pub(super) async fn watchers(members: &[Member]) -> Result<CopyWatchers, Error> {
+    let mut watchers = CopyWatchers::new();
     for (index, member) in members.iter().enumerate() {
-        eyes.look_at(Api::<ConfigMap>::all(member.client.clone()), move |map| {
+        watchers.watch(Api::<ConfigMap>::all(member.client.clone()), move |map| {
             let (who, name, revision) = objects::held_map(map)?;
             Some((index, who, name.to_owned(), revision))
         });
     }
-    eyes.open().await
+    watchers.listed().await
 }
 
 /// Deletes what an earlier run, or this one, left. The product follows where templates go.
@@ -63,7 +63,7 @@ async fn delete_policy(hub: &Client) -> Result<(), Error> {
 pub(super) struct Stage {
     pub(super) hub: Client,
     pub(super) members: Vec<(String, Client)>,
-    pub(super) eyes: CopyEyes,
+    pub(super) watchers: CopyWatchers,
     pub(super) floor: Floor,
     /// The number of the content that each template has.
     pub(super) revisions: BTreeMap<Who, Vec<usize>>,
@@ -74,7 +74,7 @@ impl Stage {
     pub(super) async fn by_policy(&mut self, who: Who, count: usize) -> Result<f64, Error> {
         self.make_templates(who, count).await?;
         tokio::time::sleep(REST).await; // product and floor have seen them, and did nothing about them
-        self.eyes.blink();
+        self.watchers.forget();
         let from = Instant::now();
         self.make_policy(who).await?;
         self.all_seen(who, count, from).await
@@ -84,7 +84,7 @@ impl Stage {
     pub(super) async fn by_templates(&mut self, who: Who, count: usize) -> Result<f64, Error> {
         self.make_policy(who).await?;
         tokio::time::sleep(REST).await;
-        self.eyes.blink();
+        self.watchers.forget();
         let from = Instant::now();
         self.make_templates(who, count).await?;
         self.all_seen(who, count, from).await
@@ -93,7 +93,7 @@ impl Stage {
     async fn all_seen(&mut self, who: Who, count: usize, from: Instant) -> Result<f64, Error> {
         let each = |member| (0..count).map(move |index| (member, who, template_name(index), 0));
         let awaited: HashSet<CopySight> = (0..self.members.len()).flat_map(each).collect();
-        let seen = self.eyes.see(&format!("{count} copies of {who:?}"), awaited, PATIENCE).await?;
+        let seen = self.watchers.wait_for(&format!("{count} copies of {who:?}"), awaited, PATIENCE).await?;
         self.revisions.insert(who, vec![0; count]);
         self.settle(who).await?;
         Ok(between(from, seen))

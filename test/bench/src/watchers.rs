@@ -33,48 +33,48 @@ pub(crate) enum Sight {
     Service(Who, String),
 }
 
-/// Eyes on some kinds of some clusters; `S` is what can be seen.
-pub(crate) struct Eyes<S> {
+/// Watchers of some kinds in some clusters; `S` is what can be seen.
+pub(crate) struct Watchers<S> {
     sights: mpsc::UnboundedReceiver<(S, Instant)>,
     tell: mpsc::UnboundedSender<(S, Instant)>,
     listed: (mpsc::UnboundedSender<()>, mpsc::UnboundedReceiver<()>),
     tasks: Vec<AbortHandle>,
 }
 
-impl Eyes<Sight> {
-    /// Opens them on an importer, and returns when they see everything that is there.
+impl Watchers<Sight> {
+    /// Watches an importer, and returns when everything that is there has been seen.
     pub(crate) async fn on(client: &kube::Client, path: Path) -> Result<Self, Error> {
-        let mut eyes = Self::closed();
-        eyes.look_at(Api::<EndpointSlice>::all(client.clone()), |slice| {
+        let mut watchers = Self::new();
+        watchers.watch(Api::<EndpointSlice>::all(client.clone()), |slice| {
             let (who, service, first) = objects::held(slice)?;
             Some(Sight::Slice(who, service.to_owned(), first?))
         });
         match path {
-            Path::Export => eyes.look_at(Api::<ServiceImport>::all(client.clone()), imported),
-            Path::Mcs => eyes.look_at(Api::<Service>::all(client.clone()), |service| {
+            Path::Export => watchers.watch(Api::<ServiceImport>::all(client.clone()), imported),
+            Path::Mcs => watchers.watch(Api::<Service>::all(client.clone()), |service| {
                 let who = Who::of(service.metadata.namespace.as_deref()?)?;
                 Some(Sight::Service(who, service.metadata.name.clone()?))
             }),
         }
-        eyes.open().await
+        watchers.listed().await
     }
 }
 
-impl<S: Debug + Eq + Hash + Send + 'static> Eyes<S> {
-    /// Eyes that look at nothing yet.
-    pub(crate) fn closed() -> Self {
+impl<S: Debug + Eq + Hash + Send + 'static> Watchers<S> {
+    /// None yet.
+    pub(crate) fn new() -> Self {
         let (tell, sights) = mpsc::unbounded_channel();
         Self { sights, tell, listed: mpsc::unbounded_channel(), tasks: Vec::new() }
     }
 
-    /// Looks at everything of a kind; `sight` says what is worth telling.
-    pub(crate) fn look_at<K>(&mut self, api: Api<K>, sight: impl Fn(&K) -> Option<S> + Send + 'static)
+    /// Watches everything of a kind; `sight` says what is worth telling.
+    pub(crate) fn watch<K>(&mut self, api: Api<K>, sight: impl Fn(&K) -> Option<S> + Send + 'static)
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let (tell, listed) = (self.tell.clone(), self.listed.0.clone());
         let mut events = Box::pin(watch(api));
-        let looks = tokio::spawn(async move {
+        let watcher = tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 let at = Instant::now();
                 match event {
@@ -88,30 +88,30 @@ impl<S: Debug + Eq + Hash + Send + 'static> Eyes<S> {
                 }
             }
         });
-        self.tasks.push(looks.abort_handle());
+        self.tasks.push(watcher.abort_handle());
     }
 
-    /// Returns when they see everything that is there.
-    pub(crate) async fn open(mut self) -> Result<Self, Error> {
+    /// Returns when everything that is there has been seen.
+    pub(crate) async fn listed(mut self) -> Result<Self, Error> {
         let limit = Duration::from_secs(30);
-        for opened in 0..self.tasks.len() {
+        for done in 0..self.tasks.len() {
             let listed = tokio::time::timeout(limit, self.listed.1.recv()).await;
             listed.map_err(|_| Error::Deadline {
                 what: "the first lists of what is watched".to_owned(),
                 seconds: limit.as_secs(),
-                missing: format!("{} of {}", self.tasks.len() - opened, self.tasks.len()),
+                missing: format!("{} of {}", self.tasks.len() - done, self.tasks.len()),
             })?;
         }
         Ok(self)
     }
 
     /// Forgets what was seen up to now.
-    pub(crate) fn blink(&mut self) {
+    pub(crate) fn forget(&mut self) {
         while self.sights.try_recv().is_ok() {}
     }
 
     /// When the last of `awaited` was seen.
-    pub(crate) async fn see(
+    pub(crate) async fn wait_for(
         &mut self,
         what: &str,
         mut awaited: HashSet<S>,
@@ -136,7 +136,7 @@ impl<S: Debug + Eq + Hash + Send + 'static> Eyes<S> {
     }
 }
 
-impl<S> Drop for Eyes<S> {
+impl<S> Drop for Watchers<S> {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
     }
