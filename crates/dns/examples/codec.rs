@@ -1,4 +1,4 @@
-//! Our codec and hickory's, on the same questions: `cargo run --release -p atoll-dns --example codec`.
+//! Our codec and hickory's, on the same questions: `cargo run --profile dist -p atoll-dns --example codec`.
 //!
 //! hickory's side decodes the question, puts the same records into a message and encodes it; it looks nothing up, which favours it.
 
