@@ -48,6 +48,8 @@ mod spec;
 #[cfg(feature = "suite")]
 pub mod suite;
 pub mod teardown;
+#[cfg(feature = "suite")]
+pub mod times;
 mod until;
 
 pub use cluster::{Cluster, client_of};

@@ -2,6 +2,7 @@
 
 use crate::progress::Progress;
 use crate::spec::Spec;
+use crate::times::Times;
 use crate::{Lab, fault, requirements};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fmt::Display;
@@ -23,6 +24,7 @@ struct Shared {
     evidence: PathBuf,
     runtime: tokio::runtime::Runtime,
     lab: OnceCell<Lab>,
+    times: Times,
 }
 
 /// What tests call a lab of their own, so that two runs of them can be told apart by `ATOLL_LAB_NAME`.
@@ -35,6 +37,11 @@ pub fn name(own: &str) -> String {
 /// gives to tests.
 pub fn evidence_root(cargo_target_tmpdir: &str) -> PathBuf {
     Path::new(cargo_target_tmpdir).with_file_name("lab-failures")
+}
+
+/// Where the times of tests are kept: `test-times`, beside that folder.
+pub fn times_root(cargo_target_tmpdir: &str) -> PathBuf {
+    Path::new(cargo_target_tmpdir).with_file_name("test-times")
 }
 
 /// Where real clusters can't run: says that `what` is so for `title`, and why. In CI that is a failure.
@@ -52,7 +59,7 @@ impl Suite {
     /// Where no runtime can be made.
     pub fn new(title: &'static str, spec: Spec, evidence: PathBuf) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Runtime::new()?;
-        let shared = Shared { title, spec, evidence, runtime, lab: OnceCell::new() };
+        let shared = Shared { title, spec, evidence, runtime, lab: OnceCell::new(), times: Times::default() };
         Ok(Self { shared: Arc::new(shared), trials: Vec::new() })
     }
 
@@ -71,7 +78,8 @@ impl Suite {
                 })
             };
             let broken_before = fault::not_healed();
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+            let timed = || shared.times.of(&name, run);
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(timed));
             let failure = match outcome {
                 Ok(Ok(())) if fault::not_healed() > broken_before => "a fault did not heal".to_owned(),
                 Ok(Ok(())) => return Ok(()),
@@ -90,7 +98,8 @@ impl Suite {
     ) {
         let shared = self.shared.clone();
         self.trials.push(Trial::test(name, move || {
-            shared.runtime.block_on(body()).map_err(|error| Failed::from(format!("{error:#}")))
+            let run = || shared.runtime.block_on(body());
+            shared.times.of(name, run).map_err(|error| Failed::from(format!("{error:#}")))
         }));
     }
 
@@ -109,6 +118,7 @@ impl Suite {
         }
         let conclusion = libtest_mimic::run(&arguments, self.trials);
         let mut code = conclusion.exit_code();
+        self.shared.times.report(title, &self.shared.evidence.with_file_name("test-times"));
         let lab = Arc::into_inner(self.shared).and_then(|shared| shared.lab.into_inner());
         if let Some(Err(error)) = lab.map(Lab::down) {
             println!("{title}: could not take the clusters down: {error}");

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Once};
 
 use anyhow::Context;
+use atoll_lab::times::Times;
 use atoll_lab::{Lab, Progress, Spec, suite};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::sync::OnceCell;
@@ -40,6 +41,7 @@ struct Shared {
     run: String,
     real: OnceCell<(Option<Lab>, Target)>,
     embedded: OnceCell<(Embedded, Target)>,
+    times: Times,
 }
 
 impl Suite {
@@ -48,7 +50,10 @@ impl Suite {
         let since = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis());
         let run = format!("r{:07x}", since % 0x1000_0000);
         let (real, embedded) = (OnceCell::new(), OnceCell::new());
-        Self { shared: Arc::new(Shared { runtime, run, real, embedded }), trials: Vec::new() }
+        Self {
+            shared: Arc::new(Shared { runtime, run, real, embedded, times: Times::default() }),
+            trials: Vec::new(),
+        }
     }
 
     /// Adds the cases of one file.
@@ -69,7 +74,9 @@ impl Suite {
                 let trial = Trial::test(case.clone(), move || {
                     let target = shared.runtime.block_on(shared.target(server));
                     let target = target.map_err(|error| Failed::from(format!("{error:#}")))?;
-                    let run = || shared.runtime.block_on(body(target.for_case(&case)));
+                    let title = format!("{case} ({})", server.name());
+                    let case_on = || shared.runtime.block_on(body(target.for_case(&case)));
+                    let run = || shared.times.of(&title, case_on);
                     match server {
                         Server::Embedded if left_out(&case) => return fails(run),
                         Server::Embedded | Server::Real => run(),
@@ -101,6 +108,7 @@ impl Suite {
         }
         let conclusion = libtest_mimic::run(&arguments, self.trials);
         let mut code = conclusion.exit_code();
+        self.shared.times.report("kubeapi", &suite::times_root(env!("CARGO_TARGET_TMPDIR")));
         let shared = Arc::into_inner(self.shared).expect("every trial is over");
         if let Some((Some(lab), _)) = shared.real.into_inner()
             && let Err(error) = lab.down()

@@ -17,9 +17,47 @@ pub(crate) type Outcome = anyhow::Result<()>;
 pub(crate) struct Suite {
     suite: suite::Suite,
     set: Arc<OnceCell<Set>>,
-    /// With `ATOLL_LAB_TESTS=hub-api`, only tests that lean on the hub's API take part.
-    only: Option<&'static [&'static str]>,
-    taken: usize,
+    part: Part,
+    /// How many of [`HUB_API`] there are.
+    of_hub_api: usize,
+}
+
+/// Which of the tests run, by `ATOLL_LAB_TESTS`: parts need nothing of each other and can run side by side, under
+/// different names (`ATOLL_LAB_NAME`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    /// Those on the shared clusters.
+    Shared,
+    /// Those that start what they need themselves.
+    Alone,
+    /// Those that lean on the hub's API.
+    HubApi,
+    /// Those of `make test-long`.
+    Long,
+}
+
+impl Part {
+    fn of_environment() -> Self {
+        match std::env::var("ATOLL_LAB_TESTS").as_deref() {
+            Err(_) | Ok("") => Self::All,
+            Ok("shared") => Self::Shared,
+            Ok("alone") => Self::Alone,
+            Ok("hub-api") => Self::HubApi,
+            Ok("long") => Self::Long,
+            Ok(other) => panic!("ATOLL_LAB_TESTS is shared, alone, hub-api or long, not {other}"),
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::All => "lab",
+            Self::Shared => "lab-shared",
+            Self::Alone => "lab-alone",
+            Self::HubApi => "lab-hub-api",
+            Self::Long => "lab-long",
+        }
+    }
 }
 
 /// The tests that say the most about the API that a hub keeps its state in: who is a member, what is remembered over a
@@ -90,23 +128,25 @@ impl Set {
 impl Suite {
     pub(crate) fn new() -> Self {
         let spec = Spec::whole(&suite::name(""), 3).with_bystander("client").with_bystander("hub");
-        let suite = suite::Suite::new("lab", spec, evidence_root()).expect("a runtime can be made");
-        let only = match std::env::var("ATOLL_LAB_TESTS").as_deref() {
-            Ok("hub-api") => Some(HUB_API),
-            _ => None,
-        };
-        Self { suite, set: Arc::default(), only, taken: 0 }
+        let part = Part::of_environment();
+        let suite = suite::Suite::new(part.title(), spec, evidence_root()).expect("a runtime can be made");
+        Self { suite, set: Arc::default(), part, of_hub_api: 0 }
     }
 
-    fn takes(&mut self, name: &str) -> bool {
-        let takes = self.only.is_none_or(|only| only.contains(&name));
-        self.taken += usize::from(takes);
-        takes
+    /// Whether the test `name`, which belongs to `part`, runs.
+    fn takes(&mut self, name: &str, part: Part) -> bool {
+        let of_hub_api = HUB_API.contains(&name);
+        self.of_hub_api += usize::from(of_hub_api);
+        match self.part {
+            Part::All => true,
+            Part::HubApi => of_hub_api,
+            Part::Shared | Part::Alone | Part::Long => self.part == part,
+        }
     }
 
     /// A test on the shared clusters: three whole ones and the bystanders `client` and `hub`.
     pub(crate) fn test(&mut self, name: &'static str, body: impl AsyncFn(&Lab) -> Outcome + Send + 'static) {
-        if self.takes(name) {
+        if self.takes(name, Part::Shared) {
             self.suite.test(name, body);
         }
     }
@@ -150,14 +190,21 @@ impl Suite {
         name: &'static str,
         body: impl AsyncFn() -> Outcome + Send + 'static,
     ) {
-        if self.takes(name) {
+        if self.takes(name, Part::Alone) {
+            self.suite.test_alone(name, body);
+        }
+    }
+
+    /// As [`Suite::test_alone`], for a test that is too long to wait for at every change.
+    pub(crate) fn long_test(&mut self, name: &'static str, body: impl AsyncFn() -> Outcome + Send + 'static) {
+        if self.takes(name, Part::Long) {
             self.suite.test_alone(name, body);
         }
     }
 
     pub(crate) fn run(self) -> ExitCode {
         // A test that was renamed must not drop out unseen.
-        assert!(self.only.is_none_or(|only| only.len() == self.taken), "{:?} are not all tests", self.only);
+        assert_eq!(self.of_hub_api, HUB_API.len(), "not all of {HUB_API:?} are tests");
         self.suite.run()
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub(crate) fn tests(suite: &mut Suite) {
-    suite.test_alone("the_oldest_supported_kubernetes_exports_and_imports", oldest);
+    suite.long_test("the_oldest_supported_kubernetes_exports_and_imports", oldest);
 }
 
 fn service(name: &str) -> [Value; 2] {
