@@ -49,7 +49,7 @@ impl Gate {
         Self { service: api.admin(), state: Arc::default(), cuts: Arc::new(watch::Sender::new(())) }
     }
 
-    /// ConfigMaps, through the gate.
+    /// `ConfigMaps`, through the gate.
     pub(crate) fn maps(&self) -> kube::Api<ConfigMap> {
         kube::Api::namespaced(self.client(), "default")
     }

@@ -28,7 +28,7 @@ impl Watched {
         tokio::time::timeout(PATIENCE, self.events.next()).await.expect("an event").unwrap()
     }
 
-    /// The next events; ConfigMaps of the cluster's own are left out.
+    /// The next events; `ConfigMaps` of the cluster's own are left out.
     async fn says(&mut self, count: usize) -> Vec<String> {
         let mut said = Vec::new();
         while said.len() < count {
