@@ -227,6 +227,12 @@ impl Failure {
         Self { what: error.to_string(), why, hint: None, usage: false }
     }
 
+    pub(crate) fn lb_hub(error: &atoll_lb_kube::ClientError) -> Self {
+        let why = chain(std::error::Error::source(error));
+        let hint = "name a file, and a context that is in it (`kubectl config get-contexts`)".to_owned();
+        Self { what: error.to_string(), why, hint: Some(hint), usage: true }
+    }
+
     pub(crate) fn lb_config(error: &atoll_lb::file::FileError) -> Self {
         let why = chain(std::error::Error::source(error));
         let hint = Some("see `atoll lb --help` for an example".to_owned());

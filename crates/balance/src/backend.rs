@@ -1,22 +1,50 @@
-//! What a pool is told: who could take connections, and how they are shared out.
+//! What a pool is told: who could take connections, and how they are shared out. The same types are what a configuration lists: in a file, in
+//! a `ConfigMap`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::{Checks, Ejection, Time};
 
 /// Something that takes connections. Its address is its identity.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backend {
     /// Where it listens.
     pub address: SocketAddr,
-    /// The cluster that it is in.
+    /// The cluster that it is in; empty if that does not matter.
+    #[serde(
+        default,
+        skip_serializing_if = "str::is_empty",
+        serialize_with = "text",
+        deserialize_with = "shared"
+    )]
     pub cluster: Arc<str>,
-    /// Its part of what its cluster gets, beside the others there. 0 only when nobody else is left.
+    /// Its part of what its cluster gets, beside the others there. With 0 it is used only when no other backend is left.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: u32,
     /// It finishes what it has and wants nothing new.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+fn text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    String::deserialize(deserializer).map(Into::into)
 }
 
 impl Backend {
@@ -27,7 +55,7 @@ impl Backend {
 }
 
 /// How one is picked among those that may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Algorithm {
     /// By the client's address and port: several balancers agree, and a change moves few.
     #[default]
@@ -37,11 +65,13 @@ pub enum Algorithm {
 }
 
 /// What a cluster gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClusterShare {
     /// Its share beside other clusters, however many backends it has. If no cluster has one, each backend counts alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
     /// Clusters of a higher tier get connections only if no lower one has a healthy backend.
+    #[serde(default)]
     pub tier: u32,
 }
 

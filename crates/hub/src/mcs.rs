@@ -24,6 +24,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 pub(crate) use board::{Board, Command};
+pub(crate) use edge::key;
 pub(crate) use watch::Seen;
 
 /// All there are. What is not known must not be taken for gone, so nothing is planned before.

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use atoll_engine::facts::Settings;
+use atoll_lb_kube::Pool;
 
 use crate::mcs::balancing::Balancing;
-use crate::membership::networks::Ranges;
 
 /// The namespace in the hub's API, and in members, where what is ours and belongs to no service lives.
 pub const NAMESPACE: &str = "atoll-system";
@@ -48,7 +48,7 @@ impl Options {
             settings: Settings::default(),
             settle: Duration::from_secs(1),
             sync_namespaces: true,
-            balancing: Balancing::BuiltIn(Ranges::default()),
+            balancing: Balancing::BuiltIn(Pool::default()),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The file that a balancer can be run from: checked into [`Wanted`], with everything that is wrong at once.
+//! What a balancer should do, as it is written down: in the file of `atoll lb --config`, in the `ConfigMap` that the hub publishes for a service,
+//! in the state of a balancer. One form, typed on both sides.
 //!
 //! ```yaml
 //! listeners:
@@ -14,24 +15,38 @@
 //!   - {address: "10.2.0.9:8080", cluster: tokyo}
 //! ```
 
+//!
+//! [`Config`] is the form, [`Desired`] what is left after checking, with everything that is wrong at once. A person's file with a misspelt
+//! field is refused ([`parse`]); a program's text may have fields that this version does not know ([`Config::read`]). A form of another
+//! version is refused.
+
 mod form;
+mod span;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use self::form::{
-    AlgorithmEntry, BackendEntry, ClusterEntry, File, ListenerEntry, ProtocolEntry, SourceEntry,
-};
-use crate::wanted::{Limits, Listener, Protocol, Source, Wanted};
-use atoll_balance::{Algorithm, Backend, Checks, ClusterShare, Ejection, Settings};
+use atoll_balance::{Checks, Ejection, Settings};
+use serde::Deserialize;
 
-/// Why a file is not taken.
+pub use self::form::{Config, HealthConfig, LimitsConfig, ListenerConfig, SourceConfig};
+use crate::desired::{Desired, Limits, Listener, Protocol, Source};
+
+/// The version of the form that this balancer reads and writes.
+pub const VERSION: u32 = 1;
+
+/// Why a configuration is not taken.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ConfigError {
     /// It is not of the form that is expected.
     #[error("{0}")]
     Form(String),
+    /// It was written for another version.
+    #[error(
+        "it has version {0} and this release reads version {VERSION}: run the same release of the hub and of its load balancers"
+    )]
+    Version(u32),
     /// It asks for what can't be.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Wrong(Vec<Wrong>),
@@ -106,138 +121,159 @@ pub enum Wrong {
     },
 }
 
-/// Reads and checks the file.
-pub fn parse(text: &str) -> Result<Wanted, ConfigError> {
-    let file: File = serde_saphyr::from_str(text).map_err(|error| ConfigError::Form(error.to_string()))?;
-    let Some(entries) = file.listeners else {
-        return Err(ConfigError::Form("`listeners` is missing; write `listeners: []` for none".to_owned()));
-    };
-    let mut wrong = Vec::new();
-    let mut seen: BTreeMap<_, Arc<str>> = BTreeMap::new();
-    let mut listeners = Vec::new();
-    for entry in entries {
-        let listener = listener(entry, &mut wrong);
-        if let Some(one) = seen.insert(listener.key(), Arc::clone(&listener.name)) {
-            wrong.push(Wrong::Clash {
-                one,
-                other: Arc::clone(&listener.name),
-                protocol: listener.protocol,
-                address: listener.address,
-            });
-        }
-        listeners.push(listener);
+/// Reads and checks what a person wrote: a field that there is not is a mistake.
+pub fn parse(text: &str) -> Result<Desired, ConfigError> {
+    let (config, unknown) = read(text)?;
+    if !unknown.is_empty() {
+        return Err(ConfigError::Form(format!("unknown field: {}", unknown.join(", "))));
     }
-    if wrong.is_empty() { Ok(Wanted { listeners }) } else { Err(ConfigError::Wrong(wrong)) }
+    config.check()
 }
 
-fn listener(entry: ListenerEntry, wrong: &mut Vec<Wrong>) -> Listener {
-    let name = || Arc::from(&*entry.name);
-    let protocol = match entry.protocol {
-        ProtocolEntry::Tcp => Protocol::Tcp,
-        ProtocolEntry::Udp => Protocol::Udp,
-    };
-    let defaults = Listener::new(&entry.name, protocol, entry.address, Vec::new());
-    if protocol == Protocol::Udp && entry.proxy_protocol {
+impl Config {
+    /// Reads what a program wrote; fields that this version does not know are ignored.
+    pub fn read(text: &str) -> Result<Self, ConfigError> {
+        read(text).map(|(config, _)| config)
+    }
+
+    /// As text, which [`Config::read`] and [`parse`] take.
+    pub fn text(&self) -> String {
+        // Nothing in it can't be written: no map has keys that are not text.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// What it asks for, or everything that is wrong with it.
+    pub fn check(&self) -> Result<Desired, ConfigError> {
+        let mut wrong = Vec::new();
+        let mut seen: BTreeMap<_, Arc<str>> = BTreeMap::new();
+        let mut listeners = Vec::new();
+        for config in &self.listeners {
+            let listener = listener(config, &mut wrong);
+            if let Some(one) = seen.insert(listener.key(), Arc::clone(&listener.name)) {
+                wrong.push(Wrong::Clash {
+                    one,
+                    other: Arc::clone(&listener.name),
+                    protocol: listener.protocol,
+                    address: listener.address,
+                });
+            }
+            listeners.push(listener);
+        }
+        if wrong.is_empty() { Ok(Desired { listeners }) } else { Err(ConfigError::Wrong(wrong)) }
+    }
+}
+
+/// The configuration, and the fields that are not known.
+fn read(text: &str) -> Result<(Config, Vec<String>), ConfigError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let mut unknown = Vec::new();
+    let read: Result<Config, _> = serde_saphyr::with_deserializer_from_str(text, |deserializer| {
+        serde_ignored::deserialize(deserializer, |path| unknown.push(path.to_string().replace(".?", "")))
+    });
+    match read {
+        Ok(config) if config.version == VERSION => Ok((config, unknown)),
+        Ok(config) => Err(ConfigError::Version(config.version)),
+        // Another version may have another form.
+        Err(error) => match serde_saphyr::from_str(text) {
+            Ok(Versioned { version }) if version != VERSION => Err(ConfigError::Version(version)),
+            Ok(_) | Err(_) => Err(ConfigError::Form(error.to_string())),
+        },
+    }
+}
+
+fn listener(config: &ListenerConfig, wrong: &mut Vec<Wrong>) -> Listener {
+    let name = || Arc::from(&*config.name);
+    let protocol = config.protocol;
+    let defaults = Listener::new(&config.name, protocol, config.address, config.backends.clone());
+    if protocol == Protocol::Udp && config.proxy_protocol {
         wrong.push(Wrong::ProxyOfDatagrams { listener: name() });
     }
-    let (checks, check_port) = match &entry.health {
-        Some(health) => {
-            if protocol == Protocol::Udp && health.port.is_none() {
-                wrong.push(Wrong::UncheckedDatagrams { listener: name() });
-            }
-            let usual = Checks::default();
-            let checks = Checks {
-                interval: health.interval.unwrap_or(usual.interval),
-                timeout: health.timeout.unwrap_or(usual.timeout),
-                rise: health.rise.unwrap_or(usual.rise),
-                fall: health.fall.unwrap_or(usual.fall),
-            };
-            (Some(checks), health.port)
-        }
-        None => (None, None),
-    };
-    let SourceEntry { keep, first, last } = entry.source;
-    let source = match (keep, first, last) {
-        (true, None, None) => Some(Source::Keep),
-        (false, None, None) => Some(Source::Masquerade),
-        (false, Some(first), last) => Some(Source::Pool(first, last.unwrap_or(first))),
-        (true, ..) | (false, None, Some(_)) => None,
-    };
-    let source = source.filter(|source| source.fits(entry.address.ip())).unwrap_or_else(|| {
+    if protocol == Protocol::Udp && config.health.as_ref().is_some_and(|health| health.port.is_none()) {
+        wrong.push(Wrong::UncheckedDatagrams { listener: name() });
+    }
+    let checks = config.health.as_ref().map(checks);
+    let source = source(&config.source).filter(|source| source.fits(config.address.ip()));
+    let source = source.unwrap_or_else(|| {
         wrong.push(Wrong::Source { listener: name() });
         Source::default()
     });
-    let connect_timeout = entry.connect_timeout.unwrap_or(defaults.connect_timeout);
-    let idle_timeout = entry.idle_timeout.unwrap_or(defaults.idle_timeout);
+    let connect_timeout = config.connect_timeout.unwrap_or(defaults.connect_timeout);
+    let idle_timeout = config.idle_timeout.unwrap_or(defaults.idle_timeout);
     for (field, zero) in [
         ("health.interval", checks.is_some_and(|checks| checks.interval.is_zero())),
         ("health.timeout", checks.is_some_and(|checks| checks.timeout.is_zero())),
         ("connectTimeout", connect_timeout.is_zero()),
         ("idleTimeout", idle_timeout.is_zero()),
-        ("limits.connections", entry.limits.connections == Some(0)),
-        ("limits.perClient", entry.limits.per_client == Some(0)),
+        ("limits.connections", config.limits.connections == Some(0)),
+        ("limits.perClient", config.limits.per_client == Some(0)),
     ] {
         if zero {
             wrong.push(Wrong::Zero { listener: name(), field });
         }
     }
     let mut seen = BTreeSet::new();
-    for BackendEntry { address, .. } in &entry.backends {
-        if !seen.insert(*address) {
-            wrong.push(Wrong::Twice { listener: name(), address: *address });
+    for address in config.backends.iter().map(|backend| backend.address) {
+        if !seen.insert(address) {
+            wrong.push(Wrong::Twice { listener: name(), address });
         }
         if address.port() == 0 {
-            wrong.push(Wrong::NoPort { listener: name(), address: *address });
+            wrong.push(Wrong::NoPort { listener: name(), address });
         }
-        if *address == entry.address {
-            wrong.push(Wrong::Loop { listener: name(), address: *address });
+        if address == config.address {
+            wrong.push(Wrong::Loop { listener: name(), address });
         }
     }
-    let usual = Settings::default();
-    let share = |cluster: ClusterEntry| ClusterShare { weight: cluster.weight, tier: cluster.tier };
     Listener {
         settings: Settings {
-            algorithm: match entry.algorithm {
-                AlgorithmEntry::Maglev => Algorithm::Maglev,
-                AlgorithmEntry::LeastConnections => Algorithm::LeastConnections,
-            },
-            affinity: entry.affinity,
-            clusters: entry
-                .clusters
-                .into_iter()
-                .map(|(name, cluster)| (name.into(), share(cluster)))
-                .collect(),
+            algorithm: config.algorithm,
+            affinity: config.affinity,
+            clusters: config.clusters.iter().map(|(name, share)| (name.as_str().into(), *share)).collect(),
             checks,
-            ejection: entry.ejection.then(Ejection::default),
-            drain: entry.drain.unwrap_or(usual.drain),
-            seed: entry.seed,
+            ejection: config.ejection.then(Ejection::default),
+            drain: config.drain.unwrap_or(defaults.settings.drain),
+            seed: config.seed,
         },
-        backends: entry
-            .backends
-            .into_iter()
-            .map(|backend| Backend {
-                address: backend.address,
-                cluster: backend.cluster.into(),
-                weight: backend.weight,
-                draining: backend.draining,
-            })
-            .collect(),
         limits: Limits {
-            connections: entry.limits.connections.unwrap_or(defaults.limits.connections),
-            per_client: entry.limits.per_client,
+            connections: config.limits.connections.unwrap_or(defaults.limits.connections),
+            per_client: config.limits.per_client,
         },
-        interface: entry.interface.map(Into::into),
-        proxy_protocol: entry.proxy_protocol,
+        interface: config.interface.as_deref().map(Into::into),
+        proxy_protocol: config.proxy_protocol,
         source,
         connect_timeout,
         idle_timeout,
-        check_port,
+        check_port: config.health.as_ref().and_then(|health| health.port),
         ..defaults
+    }
+}
+
+fn checks(health: &HealthConfig) -> Checks {
+    let usual = Checks::default();
+    Checks {
+        interval: health.interval.unwrap_or(usual.interval),
+        timeout: health.timeout.unwrap_or(usual.timeout),
+        rise: health.rise.unwrap_or(usual.rise),
+        fall: health.fall.unwrap_or(usual.fall),
+    }
+}
+
+/// None if it says two things at once.
+fn source(config: &SourceConfig) -> Option<Source> {
+    match (config.keep, config.first, config.last) {
+        (true, None, None) => Some(Source::Keep),
+        (false, None, None) => Some(Source::Masquerade),
+        (false, Some(first), last) => Some(Source::Pool(first, last.unwrap_or(first))),
+        (true, ..) | (false, None, Some(_)) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use atoll_balance::{Backend, ClusterShare};
+
     use super::*;
 
     fn wrong(text: &str) -> Vec<String> {
@@ -252,7 +288,7 @@ mod tests {
         for text in ["", "# soon", "listeners:", "{}", "listeners: null"] {
             assert!(matches!(parse(text), Err(ConfigError::Form(_))), "{text:?}: {:?}", parse(text));
         }
-        assert_eq!(parse("listeners: []"), Ok(Wanted::default()));
+        assert_eq!(parse("listeners: []"), Ok(Desired::default()));
     }
 
     #[test]
@@ -323,5 +359,34 @@ listeners:
             panic!("taken");
         };
         assert!(why.contains("algoritm"), "{why}");
+    }
+
+    #[test]
+    fn a_program_may_write_fields_that_this_version_does_not_know() {
+        let text = r#"{"version": 1, "hints": {}, "listeners": [{"name": "a", "address": "127.0.0.1:80", "mood": 3,
+            "backends": [{"address": "10.0.0.1:80", "cluster": "paris", "since": "today"}]}]}"#;
+        let config = Config::read(text).unwrap();
+        assert_eq!(config.listeners[0].backends, [Backend::new("10.0.0.1:80".parse().unwrap(), "paris")]);
+        let Err(ConfigError::Form(why)) = parse(text) else { panic!("taken") };
+        for field in ["hints", "listeners.0.mood", "listeners.0.backends.0.since"] {
+            assert!(why.contains(field), "{why}");
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused_whatever_its_form() {
+        for text in ["{version: 2, listeners: []}", "{version: 2, services: {}}"] {
+            assert_eq!(Config::read(text), Err(ConfigError::Version(2)), "{text}");
+            assert_eq!(parse(text), Err(ConfigError::Version(2)), "{text}");
+        }
+        let first = Config::read("listeners: []").unwrap();
+        assert_eq!(first, Config::default(), "what was written before there were versions");
+        assert_eq!(first.text(), r#"{"version":1,"listeners":[]}"#);
+    }
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        let text = r#"{"version":1,"listeners":[{"name":"shop/web:80","protocol":"TCP","address":"192.0.2.1:80","interface":"eth0","algorithm":"LeastConnections","affinity":"10s","clusters":{"paris":{"weight":3,"tier":0}},"health":{"interval":"1500ms","port":9000},"ejection":false,"drain":"60s","seed":7,"proxyProtocol":true,"source":{"first":"10.0.0.1"},"limits":{"connections":10},"connectTimeout":"1s","idleTimeout":"2s","backends":[{"address":"10.1.0.1:8080","cluster":"paris","weight":2,"draining":true}]}]}"#;
+        assert_eq!(Config::read(text).unwrap().text(), text);
     }
 }

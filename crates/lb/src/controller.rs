@@ -12,5 +12,5 @@
 mod core;
 mod shell;
 
-pub use self::core::{Call, Command, Core, Event, Object, Outcome, Write};
+pub use self::core::{Call, Command, Core, Event, Note, Object, Outcome, Write};
 pub use shell::{Services, run};

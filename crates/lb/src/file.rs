@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::balancer::Balancer;
 use crate::config::{self, ConfigError};
-use crate::keep::Balancer;
-use crate::wanted::Wanted;
+use crate::desired::Desired;
 
 /// How often it is looked whether the file has changed. Its content is compared: a mounted `ConfigMap` is swapped by a link.
 const LOOK: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ pub enum FileError {
 }
 
 /// Reads and checks the file.
-pub fn read(path: &Path) -> Result<Wanted, FileError> {
+pub fn read(path: &Path) -> Result<Desired, FileError> {
     text(path).and_then(|text| parse(path, &text))
 }
 
@@ -45,7 +45,7 @@ fn text(path: &Path) -> Result<String, FileError> {
     std::fs::read_to_string(path).map_err(|source| FileError::Read { path: path.to_owned(), source })
 }
 
-fn parse(path: &Path, text: &str) -> Result<Wanted, FileError> {
+fn parse(path: &Path, text: &str) -> Result<Desired, FileError> {
     config::parse(text).map_err(|source| FileError::Config { path: path.to_owned(), source })
 }
 
@@ -59,7 +59,7 @@ pub async fn follow(path: &Path, balancer: &Balancer, mut at_once: mpsc::Receive
             match wanted {
                 Ok(wanted) => {
                     let listeners = wanted.listeners.len();
-                    balancer.want(wanted).await;
+                    balancer.apply(wanted).await;
                     balancer.refused(None);
                     tracing::info!(file = %path.display(), listeners, "applied the configuration");
                 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use atoll_monitoring::Pages;
 use tokio::net::TcpListener;
 
+use crate::balancer::Balancer;
 use crate::error::LbError;
-use crate::keep::Balancer;
-use crate::metrics::Board;
+use crate::metrics::Monitor;
 
-struct BalancerPages(Arc<Board>);
+struct BalancerPages(Arc<Monitor>);
 
 impl Pages for BalancerPages {
     fn ready(&self) -> Result<String, String> {
@@ -29,27 +29,27 @@ pub async fn listen_pages(address: SocketAddr) -> Result<TcpListener, LbError> {
 
 /// Serves `/healthz`, `/readyz` and `/metrics` until it is dropped.
 pub async fn serve_pages(listener: TcpListener, balancer: &Balancer) {
-    atoll_monitoring::serve(listener, Arc::new(BalancerPages(Arc::clone(balancer.board())))).await;
+    atoll_monitoring::serve(listener, Arc::new(BalancerPages(Arc::clone(balancer.monitor())))).await;
 }
 
 impl Balancer {
     /// Shows in health and metrics that the newest configuration was refused, and why; none when it was taken.
     pub fn refused(&self, why: Option<String>) {
-        self.board().refuse(why);
+        self.monitor().refuse(why);
     }
 
     /// Shows that it goes on with what it was told last, and why; none when it is up to date.
     pub fn stale(&self, why: Option<String>) {
-        self.board().stale(why);
+        self.monitor().stale(why);
     }
 
     /// Shows that it takes no more clients.
     pub fn stopping(&self) {
-        self.board().stop();
+        self.monitor().stop();
     }
 
     /// What `/metrics` says.
     pub fn metrics(&self) -> String {
-        self.board().page()
+        self.monitor().page()
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use atoll_balance::Picture;
 
-use crate::wanted::{Listener, Protocol};
+use crate::desired::{Listener, Protocol};
 use plan::{Forward, Plan};
 
 /// What the kernel refused is tried again.
@@ -159,7 +159,7 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wanted::Source;
+    use crate::desired::Source;
 
     fn plan(places: [u16; 4]) -> Plan {
         let backend = |port: u16| SocketAddr::from(([10, 0, 0, 1], port));

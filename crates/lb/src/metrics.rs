@@ -13,13 +13,13 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use crate::keep::Unbound;
+use crate::balancer::Unbound;
+use crate::desired::Listener;
 use crate::userspace::live::{BackendState, Live, lock};
-use crate::wanted::Listener;
 
 /// One listener, for whoever looks.
 #[derive(Debug, Clone)]
-pub(crate) struct Shown {
+pub(crate) struct ListenerStatus {
     pub(crate) listener: Arc<Listener>,
     pub(crate) live: Arc<Live>,
     pub(crate) backends: Vec<Arc<BackendState>>,
@@ -31,8 +31,8 @@ pub(crate) struct Shown {
 
 /// All listeners, for whoever looks.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
-    all: Mutex<Vec<Shown>>,
+pub(crate) struct Monitor {
+    all: Mutex<Vec<ListenerStatus>>,
     /// Why the last list of listeners was not taken.
     refused: Mutex<Option<String>>,
     /// Why it is not up to date.
@@ -41,8 +41,8 @@ pub(crate) struct Board {
     stopping: AtomicBool,
 }
 
-impl Board {
-    pub(crate) fn show(&self, all: impl Iterator<Item = Shown>) {
+impl Monitor {
+    pub(crate) fn show(&self, all: impl Iterator<Item = ListenerStatus>) {
         *lock(&self.all) = all.collect();
         self.told.store(true, Relaxed);
     }
@@ -66,9 +66,9 @@ impl Board {
         }
         if !self.told.load(Relaxed) {
             let why = lock(&self.stale).as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-            return Err(format!("waiting for the first configuration{why}"));
+            return Err(format!("no configuration has been received yet{why}"));
         }
-        let all: Vec<Shown> = lock(&self.all).iter().filter(|shown| shown.wanted).cloned().collect();
+        let all: Vec<ListenerStatus> = lock(&self.all).iter().filter(|shown| shown.wanted).cloned().collect();
         let unbound: Vec<_> = all.iter().filter_map(|shown| shown.unbound.as_ref()).collect();
         if let Some(first) = unbound.first() {
             let Unbound { name, address, why, hint } = first;
@@ -108,7 +108,7 @@ impl Board {
 
 #[derive(Debug)]
 struct Page {
-    all: Vec<Shown>,
+    all: Vec<ListenerStatus>,
     refused: bool,
 }
 
@@ -130,14 +130,14 @@ const LISTENER_COUNTERS: [OfListener; 2] = [
 ];
 
 impl Page {
-    fn backends(&self) -> impl Iterator<Item = (&Shown, &Arc<BackendState>)> {
+    fn backends(&self) -> impl Iterator<Item = (&ListenerStatus, &Arc<BackendState>)> {
         self.all.iter().flat_map(|shown| shown.backends.iter().map(move |backend| (shown, backend)))
     }
 }
 
 type Label<'a> = (&'static str, &'a str);
 
-impl Shown {
+impl ListenerStatus {
     /// Which listener: a service has one for each of its addresses.
     fn labels<'a>(&'a self, address: &'a str) -> [Label<'a>; 3] {
         [
@@ -150,7 +150,7 @@ impl Shown {
 
 /// Which listener, and which backend of it; `addresses` of both.
 fn labels<'a>(
-    shown: &'a Shown,
+    shown: &'a ListenerStatus,
     backend: &'a BackendState,
     [listener, address]: &'a [String; 2],
 ) -> [Label<'a>; 5] {
@@ -158,7 +158,7 @@ fn labels<'a>(
     [name, protocol, listener, ("cluster", &*backend.cluster), ("backend", address)]
 }
 
-fn addresses(shown: &Shown, backend: &BackendState) -> [String; 2] {
+fn addresses(shown: &ListenerStatus, backend: &BackendState) -> [String; 2] {
     [shown.listener.address.to_string(), backend.address.to_string()]
 }
 

@@ -2,9 +2,9 @@
 
 use atoll_balance::ClusterShare;
 
-use crate::wanted::Wanted;
+use crate::desired::Desired;
 
-impl Wanted {
+impl Desired {
     /// Prefers clusters in this order; those that are not named come last. A listener that has tiers of its own keeps them.
     pub fn prefer(&mut self, near: &[String]) {
         if near.is_empty() {
@@ -31,21 +31,21 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::wanted::{Listener, Protocol};
+    use crate::desired::{Listener, Protocol};
 
-    fn wanted() -> Wanted {
+    fn wanted() -> Desired {
         let backend = |number: u8, cluster| Backend::new(([10, 0, 0, number], 80).into(), cluster);
         let backends =
             vec![backend(1, "paris"), backend(2, "tokyo"), backend(3, "tokyo"), backend(4, "lima")];
         let listener = Listener::new("web", Protocol::Tcp, ([192, 0, 2, 1], 80).into(), backends);
-        Wanted { listeners: vec![listener] }
+        Desired { listeners: vec![listener] }
     }
 
     fn near(clusters: &[&str]) -> Vec<String> {
         clusters.iter().map(ToString::to_string).collect()
     }
 
-    fn picked(wanted: &Wanted, gone: &[&str]) -> (Level, Vec<String>) {
+    fn picked(wanted: &Desired, gone: &[&str]) -> (Level, Vec<String>) {
         let listener = &wanted.listeners[0];
         let there = listener.backends.iter().filter(|backend| !gone.contains(&&*backend.cluster));
         let mut pool = Pool::default();

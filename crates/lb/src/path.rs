@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use atoll_balance::Algorithm;
 
+use crate::desired::{Limits, Listener};
 use crate::kernel::plan;
-use crate::wanted::{Limits, Listener};
 
 /// Who should carry connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) fn why_not_kernel(listener: &Listener) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wanted::Protocol;
+    use crate::desired::Protocol;
 
     #[test]
     fn the_kernel_is_asked_only_for_what_it_can_do() {

@@ -25,7 +25,7 @@ pub use serve::serve;
 /// Makes `async fn` of a trait usable through a pointer; put it above an `impl Provider`.
 pub use tonic::async_trait;
 
-use crate::wanted::Protocol;
+use crate::desired::Protocol;
 
 /// Which service: stable from the first call to the last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,7 +59,7 @@ pub struct Port {
 
 /// One that answers clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LiveBackend {
+pub struct Backend {
     /// Where it listens.
     pub address: SocketAddr,
     /// The name of the port that it answers.
@@ -87,7 +87,7 @@ pub struct Spec {
     /// Where clients come in.
     pub ports: Vec<Port>,
     /// Who answers them.
-    pub backends: Vec<LiveBackend>,
+    pub backends: Vec<Backend>,
     /// What each cluster gets, by name.
     pub shares: BTreeMap<String, Share>,
     /// Of the service: where settings of the provider's own are put.

@@ -9,7 +9,7 @@ use nlink::netlink::addr::{Ipv4Address, Ipv6Address};
 use nlink::netlink::{Connection, Route};
 
 use crate::announce;
-use crate::wanted::Wanted;
+use crate::desired::Desired;
 
 /// The addresses that we have put on interfaces.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ impl Vips {
 }
 
 /// The addresses that have an interface.
-pub(crate) fn named(wanted: &Wanted) -> BTreeSet<(Arc<str>, IpAddr)> {
+pub(crate) fn named(wanted: &Desired) -> BTreeSet<(Arc<str>, IpAddr)> {
     let named = wanted.listeners.iter().filter_map(|listener| {
         listener.interface.as_ref().map(|interface| (Arc::clone(interface), listener.address.ip()))
     });

@@ -76,6 +76,14 @@ pub mod multi_cluster_service {
     pub const DISPATCHED_FAILED: &str = "EndpointSliceDispatchedFailed";
     /// `LoadBalancerReady` is True.
     pub const BALANCED: &str = "Balanced";
+    /// `LoadBalancerReady` is False: the provider could not be asked what there is. As the next three, the message says when it is tried again.
+    pub const GET_FAILED: &str = "GetFailed";
+    /// `LoadBalancerReady` is False: the provider could not make the balancer, or change it.
+    pub const ENSURE_FAILED: &str = "EnsureFailed";
+    /// `LoadBalancerReady` is False: the provider could not delete the balancer.
+    pub const DELETE_FAILED: &str = "DeleteFailed";
+    /// `LoadBalancerReady` is False: the object itself could not be written.
+    pub const WRITE_FAILED: &str = "WriteFailed";
     /// `LoadBalancerReady` is False: the balancer has no address yet.
     pub const NO_ADDRESS_YET: &str = "NoAddressYet";
     /// `LoadBalancerReady` is False: it has an address, and no provider has an endpoint that can be used.

@@ -12,14 +12,14 @@ use std::time::Duration;
 use anyhow::Context;
 use atoll_engine::facts::{Liveness, Settings};
 use atoll_hub::Options;
-use atoll_hub::balancing::{Balancing, Carrying, carry};
+use atoll_hub::balancing::Balancing;
 use atoll_hub::connect::Api;
-use atoll_hub::networks::Ranges;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
 use atoll_kubeapi::hosted::HostOptions;
 use atoll_lb::provider::Registry;
 use atoll_lb::{Balancer, DataPath, allow_many_files};
+use atoll_lb_kube::{Follow, Pool, follow};
 use embedded::Embedded;
 
 use crate::cli::duration;
@@ -47,12 +47,9 @@ use crate::signals;
 
   # Load balancers for MultiClusterServices, in this process
   atoll hub --lb-pool 192.0.2.0/28,2001:db8::/124 --lb --lb-interface eth0
-
-  # The same, with connections balanced by `atoll lb --hub` on other hosts
-  atoll hub --lb-pool 192.0.2.0/28
-
-  # Load balancers of an external provider: see docs/lb.md
-  atoll hub --lb-provider grpc://127.0.0.1:7070"
+                                                load balancers for MultiClusterServices, run by this process
+  atoll hub --lb-pool 192.0.2.0/28              the same, run by `atoll lb --hub` on other machines
+  atoll hub --lb-provider grpc://127.0.0.1:7070 by another provider: see docs/lb.md"
 )]
 pub(crate) struct Hub {
     #[command(subcommand)]
@@ -90,22 +87,22 @@ pub(crate) struct Hub {
 /// Load balancers for `MultiClusterServices` of type `LoadBalancer`.
 #[derive(Args, Debug)]
 struct LoadBalancers {
-    /// Load balancer provider: `builtin`, `none` (another controller provides them), or grpc://HOST:PORT.
+    /// The provider of load balancers: `builtin`, `none` (another controller's job), or grpc://HOST:PORT.
     #[arg(long, value_name = "PROVIDER", default_value = "builtin")]
     lb_provider: String,
-    /// Addresses that the built-in balancer assigns to services, one per IP family. Comma-separated.
-    #[arg(long, value_name = "CIDR", default_value = "", hide_default_value = true)]
-    lb_pool: Ranges,
-    /// Balance connections in this process, without privileges; otherwise run `atoll lb --hub`.
+    /// The address ranges of the built-in load balancer, separated by commas; a service gets one address of each IP family.
+    #[arg(long, value_name = "RANGES", default_value = "", hide_default_value = true)]
+    lb_pool: Pool,
+    /// Run the load balancer in this process, without privileges; else run `atoll lb --hub` elsewhere.
     #[arg(long)]
     lb: bool,
-    /// Network interface that --lb adds the addresses to [default: none; the host must have them].
+    /// The interface that the addresses are added to by this process [default: they are there already].
     #[arg(long, value_name = "NAME", requires = "lb")]
     lb_interface: Option<String>,
-    /// Address to serve /readyz and /metrics of --lb on [default: not served].
+    /// Where /readyz and /metrics of the load balancer in this process are served [default: nowhere].
     #[arg(long, value_name = "ADDRESS", requires = "lb")]
     lb_metrics_address: Option<SocketAddr>,
-    /// Clusters that --lb prefers, nearest first, for services without tiers. Comma-separated.
+    /// The clusters that the load balancer in this process prefers, the nearest first; for services without tiers.
     #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "lb")]
     lb_near: Vec<String>,
 }
@@ -114,20 +111,18 @@ impl LoadBalancers {
     fn balancing(&self) -> anyhow::Result<Balancing> {
         match self.lb_provider.as_str() {
             "builtin" => return Ok(Balancing::BuiltIn(self.lb_pool.clone())),
-            other if self.lb || !self.lb_pool.0.is_empty() => {
+            other if self.lb || !self.lb_pool.is_empty() => {
                 let what =
-                    format!("--lb and --lb-pool need the built-in provider, but --lb-provider is `{other}`");
-                return Err(
-                    Failure::usage(&what, "remove --lb-provider, or remove --lb and --lb-pool").into()
-                );
+                    format!("--lb and --lb-pool are for the built-in load balancer, not for `{other}`");
+                return Err(Failure::usage(&what, "leave out --lb-provider, or the others").into());
             }
-            "none" => return Ok(Balancing::Nobody),
+            "none" => return Ok(Balancing::Off),
             _ => {}
         }
         let found = Registry::default().find(&self.lb_provider);
-        found.map(Balancing::By).map_err(|_| {
-            let what = format!("unknown load balancer provider `{}`", self.lb_provider);
-            Failure::usage(&what, "use builtin, none, or grpc://HOST:PORT").into()
+        found.map(Balancing::Provider).map_err(|_| {
+            let what = format!("unknown provider of load balancers `{}`", self.lb_provider);
+            Failure::usage(&what, "choose builtin, none, or grpc://HOST:PORT").into()
         })
     }
 }
@@ -163,7 +158,7 @@ fn address(text: &str) -> Result<Address, String> {
     }
     text.parse()
         .map(|address| Address(Some(address)))
-        .map_err(|_| format!("invalid address `{text}`: use IP:PORT, such as 127.0.0.1:9464, or none"))
+        .map_err(|_| format!("invalid address `{text}`: write it as 127.0.0.1:9464"))
 }
 
 impl Hub {
@@ -209,7 +204,7 @@ impl Hub {
             asked.await;
             tracing::info!("stopping");
         };
-        let carrying = Carrying {
+        let following = Follow {
             namespace: options.namespace.clone(),
             interface: self.lb.lb_interface.as_deref().map(Into::into),
             state: None,
@@ -223,12 +218,15 @@ impl Hub {
             None => None,
         };
         let client = api.watches.clone();
-        let carried = async {
+        let balancing = async {
             match (&balancer, pages) {
                 (Some(balancer), Some(pages)) => {
-                    tokio::join!(carry(client, balancer, &carrying), atoll_lb::serve_pages(pages, balancer));
+                    tokio::join!(
+                        follow(client, balancer, &following),
+                        atoll_lb::serve_pages(pages, balancer)
+                    );
                 }
-                (Some(balancer), None) => carry(client, balancer, &carrying).await,
+                (Some(balancer), None) => follow(client, balancer, &following).await,
                 (None, _) => {}
             }
             std::future::pending::<()>().await;
@@ -236,12 +234,12 @@ impl Hub {
         let mut hub = Box::pin(atoll_hub::run(api, options, shutdown));
         let ended = tokio::select! {
             ended = &mut hub => ended,
-            () = carried => Ok(()),
+            () = balancing => Ok(()),
         };
         drop(own);
         if let Some(balancer) = &balancer {
-            tracing::info!("waiting for open connections to finish; a second signal closes them");
-            let again = signals::shutdown()?;
+            tracing::info!("open connections may finish; a second signal ends them");
+            let again = signals::asked_to_end()?;
             tokio::select! {
                 () = balancer.finish() => {}
                 () = again => {}

@@ -18,8 +18,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use atoll_hub::balancing::{Balancing, Carrying};
+use atoll_hub::balancing::Balancing;
 use atoll_hub::connect::Api;
+use atoll_lb_kube::{Follow, follow};
 use clap::Args;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -182,9 +183,9 @@ impl Up {
             balancing: Balancing::BuiltIn(clusters.pool()?),
             ..atoll_hub::Options::new(IDENTITY)
         };
-        let carrying = Carrying { namespace: options.namespace.clone(), ..Carrying::default() };
+        let following = Follow { namespace: options.namespace.clone(), ..Follow::default() };
         let balancer = super::hub::balancer()?;
-        let carried = atoll_hub::balancing::carry(clusters.hub_client(), &balancer, &carrying);
+        let balancing = follow(clusters.hub_client(), &balancer, &following);
         let mut hub = Box::pin(atoll_hub::run(Api::within(clusters.hub_client()), options, goodbye));
         let listener =
             control::listen(dir).with_context(|| format!("cannot listen in {}", dir.0.display()))?;
@@ -200,8 +201,8 @@ impl Up {
         };
         tokio::select! {
             ended = work => ended,
-            () = carried => {
-                anyhow::bail!("the load balancer stopped unexpectedly; see {}", dir.path("log").display())
+            () = balancing => {
+                anyhow::bail!("the load balancer has ended by itself; {} says why", dir.path("log").display())
             }
             ended = &mut hub => {
                 ended?;

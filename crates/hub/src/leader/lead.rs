@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use atoll_api::types::MultiClusterService;
 use atoll_engine::memory::MemoryUpdate;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
 use atoll_member::{Assignment, Permit, Problem, Report};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
@@ -57,8 +58,8 @@ struct Lead {
     updates: UnboundedSender<MemoryUpdate>,
     reports: UnboundedReceiver<(ClusterId, Report)>,
     board: Board,
-    desk: balancing::Desk,
-    /// Where the controller of load balancers hears of services; none if they are somebody else's.
+    load_balancers: balancing::LoadBalancers,
+    /// Where the controller of load balancers hears of services; none if they are another controller's.
     balancers: Option<UnboundedSender<atoll_lb::controller::Event>>,
     /// Services whose balancers have to be looked at.
     balancing_news: BTreeSet<ServiceKey>,
@@ -105,15 +106,17 @@ pub(crate) async fn lead(
     let (seen, mut membership) = unbounded_channel();
     tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
     let (reporter, reports) = unbounded_channel();
-    let mut board = Board::new(options.balancing.is_somebodys());
-    let mut desk = balancing::Desk::new(&clusterset);
+    let mut board = Board::new(options.balancing.is_on());
+    let mut load_balancers = balancing::LoadBalancers::new(&clusterset);
     let (mut intents, mut ending, mut asked) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
     let balancers = balancing::spawn(&options.balancing, client, namespace, &permit, &mut tasks);
     for object in mcs::list(client).await? {
-        if let (Some(events), Some(event)) = (&balancers, desk.seen(&object, None)) {
+        let (wish, commands) = board.seen(&object, &permanent_id());
+        let key = mcs::key(&object).filter(|key| board.has_balancer(key));
+        let event = key.and_then(|key| load_balancers.seen(&key, &object, None));
+        if let (Some(events), Some(event)) = (&balancers, event) {
             let _ = events.send(event);
         }
-        let (wish, commands) = board.seen(&object, &permanent_id());
         asked.extend(commands);
         match wish {
             Some(Wish::Cross(key, intent)) => drop(intents.insert(key, intent)),
@@ -153,7 +156,7 @@ pub(crate) async fn lead(
         updates,
         reports,
         board,
-        desk,
+        load_balancers,
         balancers,
         balancing_news: BTreeSet::new(),
         policies,
@@ -287,13 +290,13 @@ impl Lead {
     fn crossing(&mut self, seen: mcs::Seen) {
         let (balancer, (wish, commands)) = match seen {
             mcs::Seen::There(object) => {
-                let key = ServiceKey::parse(&object.namespace().unwrap_or_default(), &object.name_any()).ok();
-                let balanced = key.filter(|_| self.roster.listed()).and_then(|key| self.brain.balanced(&key));
-                (self.desk.seen(&object, balanced.as_deref()), self.board.seen(&object, &permanent_id()))
+                let seen = self.board.seen(&object, &permanent_id());
+                (self.balancer_of(&object), seen)
             }
-            mcs::Seen::Gone(namespace, name) => {
-                (self.desk.gone(&namespace, &name), (self.board.gone(&namespace, &name), Vec::new()))
-            }
+            mcs::Seen::Gone(namespace, name) => (
+                self.load_balancers.gone(&namespace, &name),
+                (self.board.gone(&namespace, &name), Vec::new()),
+            ),
         };
         self.tell_balancers(balancer);
         for command in commands {
@@ -318,6 +321,13 @@ impl Lead {
         }
     }
 
+    /// What the controller of load balancers has to be told of a `MultiClusterService` that was seen.
+    fn balancer_of(&mut self, object: &MultiClusterService) -> Option<atoll_lb::controller::Event> {
+        let key = mcs::key(object).filter(|key| self.board.has_balancer(key))?;
+        let balanced = if self.roster.listed() { self.brain.balanced(&key) } else { None };
+        self.load_balancers.seen(&key, object, balanced.as_deref())
+    }
+
     /// Tells the controller of load balancers what the last plans mean for it.
     fn balance(&mut self) {
         let planned = self.brain.handed_out();
@@ -327,7 +337,7 @@ impl Lead {
             return; // a member that is not known yet is not gone
         }
         for key in std::mem::take(&mut self.balancing_news) {
-            let event = self.desk.look_at(&key, self.brain.balanced(&key).as_deref());
+            let event = self.load_balancers.look_at(&key, self.brain.balanced(&key).as_deref());
             self.tell_balancers(event);
         }
     }

@@ -2,17 +2,14 @@
 //!
 //! ```text
 //!   engine: Plan.balanced ─┐
-//!   hub's API: MCS ────────┴▶ desk ──▶ atoll_lb::controller ──▶ a provider: built in, or over gRPC
-//!                                          │ write: finalizer, status, condition, events
-//!   built in: addresses from the pool, a ConfigMap per service ──▶ carry: a balancer, here or on another machine
+//!   hub's API: MCS ────────┴▶ core ─▶ spec ──▶ atoll_lb::controller ─▶ a provider: atoll_lb_kube::BuiltIn, or one over gRPC
+//!   hub's API: MCS ◀── write: finalizer, status, condition, events ◀──┘
 //! ```
-//! `desk`, `spec` and `addresses` decide and know no socket.
+//! This is the only way from here to the balancer, and `write` the only way back. `core` and `spec` decide and know no socket. Which
+//! services have a load balancer is decided by `mcs::edge`.
 
-mod addresses;
-mod builtin;
-mod carry;
-mod desk;
-mod ledger;
+mod core;
+mod host;
 mod spec;
 mod write;
 
@@ -20,46 +17,45 @@ use std::fmt;
 use std::sync::Arc;
 
 use atoll_lb::provider::Provider;
+use atoll_lb_kube::{BuiltIn, Pool};
 use atoll_member::Permit;
 use kube::Client;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
-use crate::membership::networks::Ranges;
-use builtin::BuiltIn;
-use write::Writer;
+use self::host::LeadingHub;
+use self::write::Writer;
 
-pub use carry::{Carrying, carry};
-pub(crate) use desk::Desk;
+pub(crate) use self::core::LoadBalancers;
 pub(crate) use spec::remarks;
 
-/// Who makes load balancers.
+/// What makes load balancers.
 #[derive(Clone)]
 pub enum Balancing {
-    /// Nobody: services of type `LoadBalancer` are another controller's.
-    Nobody,
-    /// Atoll's own balancer, with addresses of these ranges.
-    BuiltIn(Ranges),
-    /// Somebody else.
-    By(Arc<dyn Provider>),
+    /// Nothing: services of type `LoadBalancer` are another controller's.
+    Off,
+    /// Atoll's own balancer, with addresses of this pool.
+    BuiltIn(Pool),
+    /// Another provider.
+    Provider(Arc<dyn Provider>),
 }
 
 impl fmt::Debug for Balancing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nobody => f.write_str("Nobody"),
-            Self::BuiltIn(ranges) => write!(f, "BuiltIn({ranges})"),
-            Self::By(_) => f.write_str("By(…)"),
+            Self::Off => f.write_str("Off"),
+            Self::BuiltIn(pool) => write!(f, "BuiltIn({pool})"),
+            Self::Provider(_) => f.write_str("Provider(…)"),
         }
     }
 }
 
 impl Balancing {
-    /// Whether there is somebody.
-    pub(crate) fn is_somebodys(&self) -> bool {
+    /// Whether services of type `LoadBalancer` are this hub's to serve.
+    pub(crate) fn is_on(&self) -> bool {
         match self {
-            Self::Nobody => false,
-            Self::BuiltIn(_) | Self::By(_) => true,
+            Self::Off => false,
+            Self::BuiltIn(_) | Self::Provider(_) => true,
         }
     }
 }
@@ -73,11 +69,12 @@ pub(crate) fn spawn(
     tasks: &mut JoinSet<()>,
 ) -> Option<UnboundedSender<atoll_lb::controller::Event>> {
     let provider: Arc<dyn Provider> = match balancing {
-        Balancing::Nobody => return None,
+        Balancing::Off => return None,
         Balancing::BuiltIn(pool) => {
-            Arc::new(BuiltIn::new(client.clone(), namespace, pool.clone(), permit.clone()))
+            let host = Arc::new(LeadingHub::new(client.clone(), permit.clone()));
+            Arc::new(BuiltIn::new(client.clone(), namespace, pool.clone(), host))
         }
-        Balancing::By(provider) => Arc::clone(provider),
+        Balancing::Provider(provider) => Arc::clone(provider),
     };
     let (events, inbox) = unbounded_channel();
     let writer = Arc::new(Writer::new(client.clone(), permit.clone()));

@@ -121,6 +121,12 @@ impl Board {
         (wish, commands)
     }
 
+    /// Whether it has a load balancer of ours, as [`edge`] has decided.
+    pub(crate) fn has_balancer(&self, key: &ServiceKey) -> bool {
+        let asked = self.items.get(key).and_then(|item| item.asked.as_ref());
+        asked.is_some_and(|asked| asked.intent.balanced)
+    }
+
     /// One of them is gone.
     pub(crate) fn gone(&mut self, namespace: &str, name: &str) -> Option<Wish> {
         let key = ServiceKey::parse(namespace, name).ok()?;

@@ -22,11 +22,12 @@ pub(crate) struct Asked {
 }
 
 /// The service that it speaks for.
-pub(super) fn key(object: &MultiClusterService) -> Option<ServiceKey> {
+pub(crate) fn key(object: &MultiClusterService) -> Option<ServiceKey> {
     ServiceKey::parse(&object.namespace()?, &object.name_any()).ok()
 }
 
-/// What it asks for; none if it is of another type. Those with a load balancer are ours if we are the ones who balance.
+/// What it asks for; none if it is of another type. The one place that decides whether it has a load balancer: if it is of that type and
+/// load balancers are ours.
 pub(super) fn asked(object: &MultiClusterService, balances: bool) -> Option<Asked> {
     let spec = &object.spec;
     let balanced = balances && spec.types.iter().any(|one| one == LOAD_BALANCER);
@@ -172,6 +173,8 @@ mod tests {
             "metadata": {"name": "web", "namespace": "shop"}, "spec": spec,
         });
         assert_eq!(asked(&serde_json::from_value(object).unwrap(), false), None);
+        let cross = read(serde_json::json!({"types": ["CrossCluster"]}), serde_json::json!({})).unwrap();
+        assert!(!cross.intent.balanced);
     }
 
     #[test]

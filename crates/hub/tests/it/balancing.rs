@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_hub::balancing::{Balancing, Carrying, carry};
+use atoll_hub::balancing::Balancing;
 use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Remote, Spec, Status, async_trait, serve};
 use atoll_lb::{Balancer, DataPath};
+use atoll_lb_kube::{Follow, follow};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -204,8 +205,8 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     world.hub.delete(&theirs).await?;
     // Another port of the same address is nobody's.
     world.members[0].apply(service("clash", 81)).await?;
-    says(&world, &clash, "has the address 192.0.2.1, but no provider cluster has a usable endpoint").await?;
-    says(&world, &second, "has the address 192.0.2.2, but no provider cluster has a usable endpoint").await?;
+    says(&world, &clash, "it has the address 192.0.2.1, but no backends").await?;
+    says(&world, &second, "it has the address 192.0.2.2, but no backends").await?;
     let third = mcs("third", &json!({}));
     world.hub.apply(third.clone()).await?;
     says(&world, &third, "all addresses of the pool 192.0.2.0/30 are in use").await?;
@@ -214,7 +215,7 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     says(&world, &third, "TCP port 80 of 192.0.2.2 is used by shop/second").await?;
     // Nor when somebody else makes room.
     world.hub.delete(&second).await?;
-    says(&world, &third, "has the address 192.0.2.2, but no provider cluster has a usable endpoint").await?;
+    says(&world, &third, "it has the address 192.0.2.2, but no backends").await?;
     world.members[0].apply(slice("third", &["10.1.0.9"], 8080)).await?;
     is_balanced(&world.hub, &third).await?;
     for object in [&none, &outside, &third] {
@@ -233,7 +234,7 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
 
     // Where load balancers are somebody else's, nothing is done about them.
     world.halt().await?;
-    world.balancing = Balancing::Nobody;
+    world.balancing = Balancing::Off;
     world.hub.apply(mcs("theirs", &json!({}))).await?;
     world.run();
     let cross = json!({"apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService",
@@ -284,17 +285,17 @@ async fn a_balancer_carries_what_the_hub_published_also_when_the_hub_is_gone() -
     world.hub.apply(object.clone()).await?;
 
     let folder = tempfile::tempdir()?;
-    let carrying = Carrying {
+    let options = Follow {
         namespace: "atoll-system".to_owned(),
         interface: None,
         state: Some(folder.path().join("lb.json")),
         near: Vec::new(),
     };
     let run = |client: kube::Client| {
-        let carrying = carrying.clone();
+        let options = options.clone();
         tokio::spawn(async move {
             let balancer = Balancer::start(DataPath::UserSpace, 1).unwrap();
-            carry(client, &balancer, &carrying).await;
+            follow(client, &balancer, &options).await;
         })
     };
     let answers = async |what: &str| {
@@ -454,7 +455,7 @@ async fn whatever_a_provider_does_wrong_and_whenever_the_hub_ends_nothing_is_lef
     let url = format!("grpc://{}", listener.local_addr()?);
     tokio::spawn(serve(listener, Arc::clone(&clumsy) as _));
     let remote = Remote::new(&url, Duration::from_millis(500))?;
-    let mut world = World::balanced_by(Balancing::By(Arc::new(remote)), 1).await?;
+    let mut world = World::balanced_by(Balancing::Provider(Arc::new(remote)), 1).await?;
     world.hub.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).await?;
     world.members[0].apply(service("web", 80)).await?;
     let mut number = 0;

@@ -7,8 +7,8 @@ use anyhow::{Context, ensure};
 use atoll_api::crds;
 use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
-use atoll_hub::networks::Ranges;
 use atoll_kubeapi::store::Store;
+use atoll_lb_kube::Pool;
 use http_body_util::{BodyExt, Full};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -198,7 +198,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start(members: usize) -> anyhow::Result<Self> {
-        Self::balanced_by(Balancing::BuiltIn(Ranges::default()), members).await
+        Self::balanced_by(Balancing::BuiltIn(Pool::default()), members).await
     }
 
     pub(crate) async fn balanced_by(balancing: Balancing, members: usize) -> anyhow::Result<Self> {

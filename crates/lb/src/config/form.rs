@@ -1,171 +1,179 @@
-//! The form of the file, before anything is checked.
+//! What is written down, before anything is checked. Fields of newer versions are ignored when a program reads it; see [`super`].
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Not;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use atoll_balance::{Algorithm, Backend, ClusterShare};
+use serde::{Deserialize, Deserializer, Serialize};
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct File {
-    /// None is a mistake: a file that was cut off must not look like one without listeners.
-    pub(super) listeners: Option<Vec<ListenerEntry>>,
+use super::{VERSION, span};
+use crate::desired::Protocol;
+
+/// What a balancer should do, as it is written: in a file, in the `ConfigMap` of a service, in a balancer's state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// Of this form; what was written before there was one has the first.
+    #[serde(default = "first")]
+    pub version: u32,
+    /// Where it listens, and for whom.
+    #[serde(deserialize_with = "listed")]
+    pub listeners: Vec<ListenerConfig>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct ListenerEntry {
-    pub(super) name: String,
-    pub(super) address: SocketAddr,
-    pub(super) interface: Option<String>,
+impl Default for Config {
+    fn default() -> Self {
+        Self { version: VERSION, listeners: Vec::new() }
+    }
+}
+
+/// One address and port, and who answers there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenerConfig {
+    /// What it is called in metrics and logs.
+    pub name: String,
+    /// TCP or UDP.
     #[serde(default)]
-    pub(super) protocol: ProtocolEntry,
-    #[serde(default)]
-    pub(super) algorithm: AlgorithmEntry,
+    pub protocol: Protocol,
+    /// Where clients come in.
+    pub address: SocketAddr,
+    /// The interface that its address is put on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// How a backend is picked.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub algorithm: Algorithm,
     /// For how long a client comes back to the same backend.
-    #[serde(default, deserialize_with = "some_span")]
-    pub(super) affinity: Option<Duration>,
-    #[serde(default)]
-    pub(super) clusters: BTreeMap<String, ClusterEntry>,
-    pub(super) health: Option<HealthEntry>,
-    #[serde(default = "yes")]
-    pub(super) ejection: bool,
-    #[serde(default, deserialize_with = "some_span")]
-    pub(super) drain: Option<Duration>,
-    #[serde(default)]
-    pub(super) seed: u64,
-    #[serde(default)]
-    pub(super) proxy_protocol: bool,
+    #[serde(default, with = "span", skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Duration>,
+    /// What each cluster gets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub clusters: BTreeMap<String, ClusterShare>,
+    /// How backends are checked; none if they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthConfig>,
+    /// Whether backends that fail connections are left out for a while.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub ejection: bool,
+    /// How long a backend that is no longer listed may finish.
+    #[serde(default, with = "span", skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Duration>,
+    /// A number that balancers agree on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub seed: u64,
+    /// Whether backends are told who the client is.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub proxy_protocol: bool,
     /// Who backends see, where the kernel carries connections.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub source: SourceConfig,
+    /// What it may use up.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: LimitsConfig,
+    /// How long a backend may take to accept a connection.
+    #[serde(default, with = "span", skip_serializing_if = "Option::is_none")]
+    pub connect_timeout: Option<Duration>,
+    /// When a connection that carries nothing ends.
+    #[serde(default, with = "span", skip_serializing_if = "Option::is_none")]
+    pub idle_timeout: Option<Duration>,
+    /// Who takes connections.
     #[serde(default)]
-    pub(super) source: SourceEntry,
-    #[serde(default)]
-    pub(super) limits: LimitsEntry,
-    #[serde(default, deserialize_with = "some_span")]
-    pub(super) connect_timeout: Option<Duration>,
-    #[serde(default, deserialize_with = "some_span")]
-    pub(super) idle_timeout: Option<Duration>,
-    #[serde(default)]
-    pub(super) backends: Vec<BackendEntry>,
+    pub backends: Vec<Backend>,
 }
 
-#[derive(Deserialize, Default, Clone, Copy)]
-pub(super) enum ProtocolEntry {
-    #[default]
-    #[serde(rename = "TCP")]
-    Tcp,
-    #[serde(rename = "UDP")]
-    Udp,
+impl ListenerConfig {
+    /// One with nothing special.
+    pub fn new(name: String, protocol: Protocol, address: SocketAddr) -> Self {
+        Self {
+            name,
+            protocol,
+            address,
+            interface: None,
+            algorithm: Algorithm::default(),
+            affinity: None,
+            clusters: BTreeMap::new(),
+            health: None,
+            ejection: true,
+            drain: None,
+            seed: 0,
+            proxy_protocol: false,
+            source: SourceConfig::default(),
+            limits: LimitsConfig::default(),
+            connect_timeout: None,
+            idle_timeout: None,
+            backends: Vec::new(),
+        }
+    }
 }
 
-#[derive(Deserialize, Default, Clone, Copy)]
-pub(super) enum AlgorithmEntry {
-    #[default]
-    Maglev,
-    LeastConnections,
+/// Who backends see: this machine, the client (`keep`), or one of a range of addresses.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceConfig {
+    /// The client itself.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub keep: bool,
+    /// The first address of a range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<IpAddr>,
+    /// The last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<IpAddr>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SourceEntry {
-    #[serde(default)]
-    pub(super) keep: bool,
-    pub(super) first: Option<IpAddr>,
-    pub(super) last: Option<IpAddr>,
+/// How backends are checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthConfig {
+    /// From one check to the next.
+    #[serde(default, with = "span", skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Duration>,
+    /// A check that takes longer has failed.
+    #[serde(default, with = "span", skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// So many good ones in a row make it healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rise: Option<u32>,
+    /// So many failed ones in a row make it unhealthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fall: Option<u32>,
+    /// The port that is checked, if it is not the backend's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ClusterEntry {
-    pub(super) weight: Option<u32>,
-    #[serde(default)]
-    pub(super) tier: u32,
+/// What one listener may use up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitsConfig {
+    /// Connections at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<usize>,
+    /// The same from one address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_client: Option<usize>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct HealthEntry {
-    #[serde(default, deserialize_with = "some_span")]
-    pub(super) interval: Option<Duration>,
-    #[serde(default, deserialize_with = "some_span")]
-    pub(super) timeout: Option<Duration>,
-    pub(super) rise: Option<u32>,
-    pub(super) fall: Option<u32>,
-    pub(super) port: Option<u16>,
+fn first() -> u32 {
+    1
 }
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct LimitsEntry {
-    pub(super) connections: Option<usize>,
-    pub(super) per_client: Option<usize>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct BackendEntry {
-    pub(super) address: SocketAddr,
-    #[serde(default)]
-    pub(super) cluster: String,
-    #[serde(default = "one")]
-    pub(super) weight: u32,
-    #[serde(default)]
-    pub(super) draining: bool,
-}
-
-/// Nobody means more; times can be added to it.
-const LONGEST: Duration = Duration::from_hours(10_000);
 
 fn yes() -> bool {
     true
 }
 
-fn one() -> u32 {
-    1
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_true(flag: &bool) -> bool {
+    *flag
 }
 
-fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    span(&text).map(Some).ok_or_else(|| {
-        serde::de::Error::custom(format!(
-            "invalid duration `{text}`: use a number and a unit, such as 500ms, 10s, 2m or 3h (up to 10000h)"
-        ))
-    })
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
-fn span(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let span = match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs),
-        "h" => number.checked_mul(3600).map(Duration::from_secs),
-        _ => None,
-    };
-    span.filter(|span| *span <= LONGEST)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_of_time_have_a_unit() {
-        for (text, want) in [
-            ("500ms", Some(Duration::from_millis(500))),
-            ("10s", Some(Duration::from_secs(10))),
-            ("3h", Some(Duration::from_secs(10_800))),
-            ("10", None),
-            ("s", None),
-            ("-1s", None),
-            ("10001h", None),
-            ("18446744073709551615s", None),
-            ("", None),
-        ] {
-            assert_eq!(span(text), want, "{text}");
-        }
-    }
+/// None is a mistake: a file that was cut off must not look like one without listeners.
+fn listed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ListenerConfig>, D::Error> {
+    let listeners = Option::deserialize(deserializer)?;
+    listeners.ok_or_else(|| serde::de::Error::custom("`listeners` is missing; `listeners: []` is for none"))
 }

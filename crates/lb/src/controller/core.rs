@@ -21,8 +21,8 @@ pub struct Object {
     pub spec: Option<Spec>,
     /// The status that the object shows.
     pub status: Status,
-    /// Whether it shows that nobody answers there.
-    pub nobody: bool,
+    /// Whether it shows that no backend answers there.
+    pub no_backends: bool,
     /// Whether our finalizer is on it.
     pub finalizer: bool,
     /// Whether it waits to be deleted.
@@ -83,7 +83,7 @@ pub enum Write {
     AddFinalizer,
     /// It may go.
     RemoveFinalizer,
-    /// Where clients reach it, and whether nobody answers there.
+    /// Where clients reach it, and whether no backend answers there.
     Status(Status, bool),
 }
 
@@ -94,8 +94,23 @@ pub enum Command {
     Call(Key, Call),
     /// Write the object.
     Write(Key, Write),
-    /// Tell the user, by an event on the object.
-    Note(Key, &'static str, String),
+    /// Tell the user, by an event on the object; the text is for people.
+    Note(Key, Note, String),
+}
+
+/// What the user is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Note {
+    /// The balancer is as it should be, after a failure.
+    Recovered,
+    /// The provider could not be asked.
+    GetFailed,
+    /// The provider could not make the balancer, or change it.
+    EnsureFailed,
+    /// The provider could not delete it.
+    DeleteFailed,
+    /// The object could not be written.
+    WriteFailed,
 }
 
 /// What is under way for a service.
@@ -273,9 +288,9 @@ impl Service {
         }
         match &self.made {
             Some((made, status)) if made == spec => {
-                let nobody = spec.leads_nowhere() && !status.ingress.is_empty();
-                if (status, nobody) != (&object.status, object.nobody) {
-                    Some(Doing::Write(Write::Status(status.clone(), nobody)))
+                let no_backends = spec.leads_nowhere() && !status.ingress.is_empty();
+                if (status, no_backends) != (&object.status, object.no_backends) {
+                    Some(Doing::Write(Write::Status(status.clone(), no_backends)))
                 } else if status.ingress.is_empty() {
                     Some(Doing::Get)
                 } else {
@@ -326,8 +341,8 @@ impl Service {
                 if self.failures > 0 {
                     commands.push(Command::Note(
                         key.clone(),
-                        "Balanced",
-                        "the balancer is as wanted again".to_owned(),
+                        Note::Recovered,
+                        "the load balancer is up to date again".to_owned(),
                     ));
                 }
                 self.failures = 0;
@@ -372,14 +387,14 @@ impl Service {
         let pause = first.saturating_mul(1 << self.failures.min(16)).min(longest);
         self.failures = self.failures.saturating_add(1);
         self.not_before = now + pause;
-        let (reason, what) = match doing {
-            Doing::Get => ("GetFailed", "read the balancer"),
-            Doing::Make(_) => ("EnsureFailed", "create the balancer"),
-            Doing::Delete => ("DeleteFailed", "delete the balancer"),
-            Doing::Write(_) => ("WriteFailed", "write the service"),
+        let (note, what) = match doing {
+            Doing::Get => (Note::GetFailed, "ask for the load balancer"),
+            Doing::Make(_) => (Note::EnsureFailed, "create or update the load balancer"),
+            Doing::Delete => (Note::DeleteFailed, "delete the load balancer"),
+            Doing::Write(_) => (Note::WriteFailed, "write the service"),
         };
         let text = format!("cannot {what}: {error}; trying again in {} s", pause.as_secs());
-        commands.push(Command::Note(key.clone(), reason, text));
+        commands.push(Command::Note(key.clone(), note, text));
     }
 
     fn wrote(&mut self, key: &Key, outcome: Result<(), String>, now: Duration, commands: &mut Vec<Command>) {
@@ -391,7 +406,9 @@ impl Service {
                     match write {
                         Write::AddFinalizer => object.finalizer = true,
                         Write::RemoveFinalizer => object.finalizer = false,
-                        Write::Status(status, nobody) => (object.status, object.nobody) = (status, nobody),
+                        Write::Status(status, no_backends) => {
+                            (object.status, object.no_backends) = (status, no_backends);
+                        }
                     }
                 }
             }
@@ -400,7 +417,7 @@ impl Service {
                 self.failures = self.failures.saturating_add(1);
                 self.not_before = now + pause;
                 let text = format!("cannot write the service: {text}; trying again in {} s", pause.as_secs());
-                commands.push(Command::Note(key.clone(), "WriteFailed", text));
+                commands.push(Command::Note(key.clone(), Note::WriteFailed, text));
             }
         }
     }

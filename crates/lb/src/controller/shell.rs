@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
-use super::core::{Call, Command, Core, Event, Outcome, Write};
+use super::core::{Call, Command, Core, Event, Note, Outcome, Write};
 use crate::provider::{Failure, Key, Provider, ProviderError, async_trait};
 
 /// Calls of a provider at once; the next ones wait.
@@ -20,7 +20,7 @@ pub trait Services: Send + Sync + 'static {
     /// Writes; the text says why it failed. An object that is gone needs no writing: that is no failure.
     async fn write(&self, key: &Key, write: &Write) -> Result<(), String>;
     /// Tells the user.
-    async fn note(&self, key: &Key, reason: &'static str, text: &str);
+    async fn note(&self, key: &Key, note: Note, text: &str);
 }
 
 /// Keeps balancers what `events` say they should be, until the sender is dropped. Whoever starts it sends every service that there is first.
@@ -57,7 +57,7 @@ pub async fn run(
                         let outcome = services.write(&key, &write).await;
                         Event::Wrote(key, outcome)
                     }
-                    Command::Note(key, reason, text) => return services.note(&key, reason, &text).await,
+                    Command::Note(key, note, text) => return services.note(&key, note, &text).await,
                 };
                 // Nobody listens any more: it is over.
                 let _ = ended.send(event);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use nlink::netlink::netfilter::{ConntrackFilter, IpProtocol};
 use nlink::netlink::{Connection, Netfilter};
 
-use crate::wanted::Protocol;
+use crate::desired::Protocol;
 
 /// Ends the flows from clients of `listener` to `backend`.
 pub(super) async fn end(

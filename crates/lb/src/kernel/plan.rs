@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use atoll_balance::{Maglev, Picture};
 
-use crate::wanted::{Listener, Protocol, Source};
+use crate::desired::{Listener, Protocol, Source};
 
 /// Places of a map: a share is within a thousandth. A prime.
 const PLACES: usize = 1021;
@@ -92,7 +92,7 @@ pub(crate) fn refusal(listener: &Listener) -> Option<&'static str> {
     }
     if listener.backends.iter().any(|backend| backend.address.ip().is_loopback()) {
         return Some(
-            "a backend is a loopback address, which the kernel data path does not support: use user space",
+            "a backend is on loopback, which the kernel does not forward to from outside: use --data-path user-space",
         );
     }
     (!listener.source.fits(listener.address.ip()))

@@ -10,7 +10,7 @@ use nlink::netlink::nftables::{
 use nlink::netlink::{Connection, Nftables};
 
 use super::plan::{Forward, Plan};
-use crate::wanted::{Protocol, Source};
+use crate::desired::{Protocol, Source};
 
 const TABLE: &str = "atoll_lb";
 /// Before rules of others that translate the same packets.

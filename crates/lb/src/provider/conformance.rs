@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Ingress, Key, LiveBackend, Port, Provider, ProviderError, Share, Spec, Status};
-use crate::wanted::Protocol;
+use super::{Backend, Ingress, Key, Port, Provider, ProviderError, Share, Spec, Status};
+use crate::desired::Protocol;
 
 /// What a provider did wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl fmt::Display for Finding {
 
 /// A spec with everything in it.
 pub fn example_spec() -> Spec {
-    let backend = |address: &str, port_name: &str, cluster: &str, ready| LiveBackend {
+    let backend = |address: &str, port_name: &str, cluster: &str, ready| Backend {
         address: address.parse().expect("an address"),
         port_name: port_name.to_owned(),
         cluster: cluster.to_owned(),

@@ -18,8 +18,8 @@ pub struct Registry {
 /// Why there is no such provider.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// Nobody has this name.
-    #[error("unknown provider `{name}`; use {}, or grpc://HOST:PORT", known.join(", "))]
+    /// None has this name.
+    #[error("unknown provider `{name}`; known are: {}, and grpc://HOST:PORT", known.join(", "))]
     Unknown {
         /// What was asked for.
         name: String,

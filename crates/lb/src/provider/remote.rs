@@ -25,7 +25,7 @@ pub struct Remote {
 
 /// Why a URL leads to no provider.
 #[derive(Debug, thiserror::Error)]
-#[error("invalid address of a provider `{url}`: use grpc://HOST:PORT")]
+#[error("invalid address of a provider `{url}`: write it as grpc://HOST:PORT")]
 pub struct RemoteError {
     url: String,
 }

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::{Ingress, Key, LiveBackend, Port, Share, Spec, Status};
-use crate::wanted::Protocol;
+use super::{Backend, Ingress, Key, Port, Share, Spec, Status};
+use crate::desired::Protocol;
 
 /// What is generated from the `.proto`.
 #[allow(
@@ -19,7 +19,7 @@ pub(super) mod v1 {
     tonic::include_proto!("atoll.lb.v1");
 }
 
-/// Somebody could fill a status with more than an object can hold.
+/// A status must not be filled with more than an object can hold.
 const MOST_INGRESS: usize = 64;
 const LONGEST_HOSTNAME: usize = 253;
 
@@ -34,7 +34,7 @@ pub(super) enum Nonsense {
     Hostname(String),
     #[error("invalid port {0}")]
     Port(u32),
-    #[error("invalid protocol {0}")]
+    #[error("unknown protocol {0}")]
     Protocol(i32),
     #[error("an ingress must have either an IP address or a host name")]
     Ingress,
@@ -118,7 +118,7 @@ pub(super) fn spec_in(spec: Option<v1::Spec>) -> Result<Spec, Nonsense> {
         Ok(Port { name: port.name, protocol, port: port_in(port.port)? })
     });
     let backends = spec.backends.into_iter().map(|backend| {
-        Ok(LiveBackend {
+        Ok(Backend {
             address: SocketAddr::new(ip_in(&backend.address)?, port_in(backend.port)?),
             port_name: backend.port_name,
             cluster: backend.cluster,

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use atoll_balance::{Affinity, Algorithm, Picture, Standing, client, flow};
 use tokio::sync::{Notify, mpsc};
 
-use crate::wanted::{Limits, Listener};
+use crate::desired::{Limits, Listener};
 
 /// What a thread has to tell of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

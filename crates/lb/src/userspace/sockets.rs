@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::wanted;
+use crate::desired;
 
 const WAITING_CONNECTIONS: i32 = 4096;
 /// Room for a burst of datagrams.
@@ -20,7 +20,7 @@ pub(crate) enum Bound {
 
 /// One socket per thread. Port 0 chooses one, the same for all.
 pub(crate) fn bind(
-    protocol: wanted::Protocol,
+    protocol: desired::Protocol,
     address: SocketAddr,
     threads: usize,
 ) -> io::Result<(SocketAddr, Vec<Bound>)> {
@@ -36,11 +36,11 @@ pub(crate) fn bind(
     Ok((chosen, all))
 }
 
-fn one(protocol: wanted::Protocol, address: SocketAddr) -> io::Result<Bound> {
+fn one(protocol: desired::Protocol, address: SocketAddr) -> io::Result<Bound> {
     let domain = Domain::for_address(address);
     let socket = match protocol {
-        wanted::Protocol::Tcp => Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?,
-        wanted::Protocol::Udp => Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?,
+        desired::Protocol::Tcp => Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?,
+        desired::Protocol::Udp => Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?,
     };
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified())?;
@@ -48,7 +48,7 @@ fn one(protocol: wanted::Protocol, address: SocketAddr) -> io::Result<Bound> {
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
     match protocol {
-        wanted::Protocol::Tcp => {
+        desired::Protocol::Tcp => {
             socket.set_reuse_address(true)?;
             // Accepted connections have it from here, without a call of their own.
             socket.set_tcp_nodelay(true)?;
@@ -56,7 +56,7 @@ fn one(protocol: wanted::Protocol, address: SocketAddr) -> io::Result<Bound> {
             socket.listen(WAITING_CONNECTIONS)?;
             Ok(Bound::Tcp(socket.into()))
         }
-        wanted::Protocol::Udp => {
+        desired::Protocol::Udp => {
             // The kernel may grant less.
             let _ = socket.set_recv_buffer_size(WAITING_BYTES);
             socket.bind(&address.into())?;

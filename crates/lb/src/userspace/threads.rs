@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::live::Live;
 use super::sockets::{self, Bound};
 use super::{tcp, udp};
+use crate::desired::Protocol;
 use crate::error::LbError;
-use crate::wanted::Protocol;
 
 enum Command {
     Listen(Bound, Arc<Live>),

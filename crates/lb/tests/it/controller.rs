@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use atoll_lb::controller::{Call, Command, Core, Event, Object, Outcome, Services, Write, run};
-use atoll_lb::provider::{Failure, Ingress, Key, LiveBackend, ProviderError, Spec, Status, async_trait};
+use atoll_lb::controller::{Call, Command, Core, Event, Note, Object, Outcome, Services, Write, run};
+use atoll_lb::provider::{Backend, Failure, Ingress, Key, ProviderError, Spec, Status, async_trait};
 use proptest::prelude::*;
 use tokio::sync::mpsc;
 
@@ -116,7 +116,7 @@ impl World {
             let object = Object {
                 spec: None,
                 status: Status::default(),
-                nobody: false,
+                no_backends: false,
                 finalizer: false,
                 deleting: false,
             };
@@ -177,7 +177,9 @@ impl World {
                         Write::AddFinalizer if object.deleting => {}
                         Write::AddFinalizer => object.finalizer = true,
                         Write::RemoveFinalizer => object.finalizer = false,
-                        Write::Status(status, nobody) => (object.status, object.nobody) = (status, nobody),
+                        Write::Status(status, nobody) => {
+                            (object.status, object.no_backends) = (status, nobody)
+                        }
                     }
                 }
                 let outcome = if matches!(fault, Fault::None) { Ok(()) } else { Err("a fault".to_owned()) };
@@ -305,7 +307,7 @@ fn failures_are_told_and_tried_again_later_each_time() {
     let object = Object {
         spec: Some(spec(0)),
         status: Status::default(),
-        nobody: false,
+        no_backends: false,
         finalizer: true,
         deleting: false,
     };
@@ -317,7 +319,7 @@ fn failures_are_told_and_tried_again_later_each_time() {
     for want in [1, 2, 4, 8, 16, 32, 60, 60] {
         let error = ProviderError::passing("no quota");
         let commands = core.step(Event::Answered(key.clone(), Err(error)), now);
-        let [Command::Note(_, "GetFailed", text)] = &commands[..] else { panic!("{commands:?}") };
+        let [Command::Note(_, Note::GetFailed, text)] = &commands[..] else { panic!("{commands:?}") };
         assert!(text.contains("no quota") && text.contains(&format!("in {want} s")), "{text}");
         assert_eq!(core.next(), Some(now + Duration::from_secs(want)));
         now += Duration::from_secs(want);
@@ -337,7 +339,7 @@ fn whoever_was_refused_is_asked_for_again_when_a_balancer_goes() {
     let object = |spec: Option<Spec>, deleting| Object {
         spec,
         status: Status::default(),
-        nobody: false,
+        no_backends: false,
         finalizer: true,
         deleting,
     };
@@ -355,7 +357,7 @@ fn whoever_was_refused_is_asked_for_again_when_a_balancer_goes() {
 fn it_is_shown_when_nobody_answers_any_more_and_when_somebody_does() {
     let (mut core, key, now) = (Core::default(), key(0, 1), Duration::ZERO);
     let status = Status { ingress: vec![Ingress::Hostname("here".into())] };
-    let somebody = LiveBackend {
+    let somebody = Backend {
         address: ([10, 0, 0, 1], 80).into(),
         port_name: String::new(),
         cluster: "paris".into(),
@@ -364,8 +366,13 @@ fn it_is_shown_when_nobody_answers_any_more_and_when_somebody_does() {
     };
     let full = Spec { backends: vec![somebody], ..spec(0) };
     let empty = Spec { backends: Vec::new(), ..spec(0) };
-    let mut object =
-        Object { spec: None, status: Status::default(), nobody: false, finalizer: true, deleting: false };
+    let mut object = Object {
+        spec: None,
+        status: Status::default(),
+        no_backends: false,
+        finalizer: true,
+        deleting: false,
+    };
     for (spec, nobody) in [(full.clone(), false), (empty, true), (full, false)] {
         object.spec = Some(spec);
         core.step(Event::Seen(key.clone(), object.clone()), now);
@@ -373,7 +380,7 @@ fn it_is_shown_when_nobody_answers_any_more_and_when_somebody_does() {
         let written = core.step(Event::Answered(key.clone(), Ok(Outcome::Made(status.clone()))), now);
         assert_eq!(written, [Command::Write(key.clone(), Write::Status(status.clone(), nobody))]);
         assert_eq!(core.step(Event::Wrote(key.clone(), Ok(())), now), []);
-        (object.status, object.nobody) = (status.clone(), nobody);
+        (object.status, object.no_backends) = (status.clone(), nobody);
     }
 }
 
@@ -390,7 +397,7 @@ impl Objects {
         let fresh = Object {
             spec: None,
             status: Status::default(),
-            nobody: false,
+            no_backends: false,
             finalizer: false,
             deleting: false,
         };
@@ -422,14 +429,14 @@ impl Services for Objects {
             Write::AddFinalizer => object.finalizer = true,
             Write::RemoveFinalizer => object.finalizer = false,
             Write::Status(status, nobody) => {
-                (object.status, object.nobody) = (status.clone(), *nobody);
+                (object.status, object.no_backends) = (status.clone(), *nobody);
             }
         });
         Ok(())
     }
 
-    async fn note(&self, key: &Key, reason: &'static str, text: &str) {
-        self.notes.lock().unwrap().push(format!("{key} {reason}: {text}"));
+    async fn note(&self, key: &Key, note: Note, text: &str) {
+        self.notes.lock().unwrap().push(format!("{key} {note:?}: {text}"));
     }
 }
 

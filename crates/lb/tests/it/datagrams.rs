@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use atoll_balance::{Checks, ClusterShare};
-use atoll_lb::{Protocol, Wanted};
+use atoll_lb::{Desired, Protocol};
 use tokio::net::UdpSocket;
 
 use crate::world::{DEADLINE, Server, World, any};
@@ -145,10 +145,10 @@ async fn a_listener_that_was_away_for_a_moment_hears_every_client() {
         let client = UdpSocket::bind(any()).await.unwrap();
         assert_eq!(name(&client, &world).await, "paris");
     }
-    world.balancer.want(Wanted::default()).await;
+    world.balancer.apply(Desired::default()).await;
     world.until("its flows have ended", |world| world.metric(&["paris"]).is_none()).await;
     let listener = atoll_lb::Listener { address: world.address, ..world.listener.clone() };
-    assert_eq!(world.balancer.want(Wanted { listeners: vec![listener] }).await, []);
+    assert_eq!(world.balancer.apply(Desired { listeners: vec![listener] }).await, []);
     for _ in 0..20 {
         let client = UdpSocket::bind(any()).await.unwrap();
         first(&client, &world).await;

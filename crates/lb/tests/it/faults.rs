@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use atoll_balance::{Backend, Checks, ClusterShare};
-use atoll_lb::{Listener, Protocol, Wanted};
+use atoll_lb::{Desired, Listener, Protocol};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -92,8 +92,8 @@ async fn an_address_that_is_taken_is_said_and_tried_again() {
     let server = Server::tcp("paris").await;
     let mut world = World::new(Protocol::Tcp, &[&server], |_| {}).await;
     let second = Listener::new("shop/second", Protocol::Tcp, address, vec![server.backend()]);
-    let wanted = Wanted { listeners: vec![world.listener.clone(), second] };
-    let unbound = world.balancer.want(wanted).await;
+    let wanted = Desired { listeners: vec![world.listener.clone(), second] };
+    let unbound = world.balancer.apply(wanted).await;
     assert_eq!(unbound.len(), 1);
     assert!(unbound[0].hint.contains("another process listens there"), "{unbound:?}");
     // The other one works meanwhile.

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use atoll_balance::{Backend, Checks, ClusterShare};
-use atoll_lb::{Balancer, DataPath, Listener, Protocol, Source, Wanted};
+use atoll_lb::{Balancer, DataPath, Desired, Listener, Protocol, Source};
 use nlink::netlink::nftables::Family;
 use nlink::netlink::{Connection, Nftables};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -150,7 +150,7 @@ impl Net {
     }
 
     fn balancer_by(&self, path: DataPath) -> Running {
-        let (orders, inbox) = mpsc::channel::<Wanted>();
+        let (orders, inbox) = mpsc::channel::<Desired>();
         let (done, dones) = mpsc::channel();
         let namespace = File::open(format!("/run/netns/{}", self.names[1])).unwrap();
         let thread = std::thread::spawn(move || {
@@ -161,7 +161,7 @@ impl Net {
                 loop {
                     match inbox.try_recv() {
                         Ok(wanted) => {
-                            let unbound = balancer.want(wanted).await;
+                            let unbound = balancer.apply(wanted).await;
                             done.send((unbound, balancer.metrics())).unwrap();
                         }
                         Err(mpsc::TryRecvError::Empty) => tokio::time::sleep(Duration::from_millis(5)).await,
@@ -183,7 +183,7 @@ impl Drop for Net {
 }
 
 pub(crate) struct Running {
-    orders: Option<mpsc::Sender<Wanted>>,
+    orders: Option<mpsc::Sender<Desired>>,
     dones: mpsc::Receiver<(Vec<atoll_lb::Unbound>, String)>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -191,7 +191,7 @@ pub(crate) struct Running {
 impl Running {
     /// Gives back its metrics of after that.
     pub(crate) fn want(&self, listeners: Vec<Listener>) -> String {
-        self.orders.as_ref().unwrap().send(Wanted { listeners }).unwrap();
+        self.orders.as_ref().unwrap().send(Desired { listeners }).unwrap();
         let (unbound, metrics) = self.dones.recv_timeout(DEADLINE).unwrap();
         assert_eq!(unbound, []);
         metrics

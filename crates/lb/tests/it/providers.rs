@@ -107,7 +107,7 @@ fn a_registry_says_who_there_is() {
     let registry = Registry::default().with("metal", Liar::default());
     assert!(registry.find("metal").is_ok());
     let error = registry.find("cloud").err().unwrap().to_string();
-    assert_eq!(error, "unknown provider `cloud`; use metal, or grpc://HOST:PORT");
+    assert_eq!(error, "unknown provider `cloud`; known are: metal, and grpc://HOST:PORT");
     for url in ["grpc://", "grpc://host", "grpc://host:1/path", "grpc://ho st:1"] {
         assert!(registry.find(url).is_err(), "{url}");
     }

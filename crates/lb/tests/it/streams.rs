@@ -167,7 +167,7 @@ async fn an_address_that_is_given_up_is_free_and_its_connections_go_on() {
     let paris = Server::tcp("paris").await;
     let world = World::new(Protocol::Tcp, &[&paris], |_| {}).await;
     let (mut old, _) = world.connect().await.unwrap();
-    world.balancer.want(atoll_lb::Wanted::default()).await;
+    world.balancer.apply(atoll_lb::Desired::default()).await;
     let deadline = tokio::time::Instant::now() + DEADLINE;
     while TcpListener::bind(world.address).await.is_err() {
         assert!(tokio::time::Instant::now() < deadline, "it listens for ever");

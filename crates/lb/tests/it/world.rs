@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use atoll_balance::Backend;
-use atoll_lb::{Balancer, Listener, Protocol, Wanted};
+use atoll_lb::{Balancer, Desired, Listener, Protocol};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
@@ -97,7 +97,7 @@ impl World {
         let backends = servers.iter().map(|server| server.backend()).collect();
         let mut listener = Listener::new("shop/web", protocol, any(), backends);
         change(&mut listener);
-        let unbound = balancer.want(Wanted { listeners: vec![listener.clone()] }).await;
+        let unbound = balancer.apply(Desired { listeners: vec![listener.clone()] }).await;
         assert_eq!(unbound, []);
         let address = balancer.addresses().await[0].1;
         Self { balancer, listener, address }
@@ -106,7 +106,7 @@ impl World {
     /// Changes the listener while it works.
     pub(crate) async fn change(&mut self, change: impl FnOnce(&mut Listener)) {
         change(&mut self.listener);
-        let unbound = self.balancer.want(Wanted { listeners: vec![self.listener.clone()] }).await;
+        let unbound = self.balancer.apply(Desired { listeners: vec![self.listener.clone()] }).await;
         assert_eq!(unbound, []);
     }
 

@@ -12,6 +12,7 @@ use atoll_hub::networks::{Networks, Range, Ranges};
 use atoll_hub::options::NAMESPACE;
 use atoll_kubeapi::hosted::{self, HostError, Hosted};
 use atoll_kubeapi::server::ServeError;
+use atoll_lb_kube::Pool;
 use atoll_sandbox::block::Block;
 use atoll_sandbox::member::Member;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -106,7 +107,7 @@ impl Clusters {
     }
 
     /// The addresses of load balancers: the hub's own part of the loopback network, which no member uses.
-    pub(crate) fn pool(&self) -> anyhow::Result<Ranges> {
+    pub(crate) fn pool(&self) -> anyhow::Result<Pool> {
         let (address, _) = self.block.service_cidr();
         let text = format!("{address}/24");
         text.parse().map_err(|error| anyhow::anyhow!("{text}: {error}"))

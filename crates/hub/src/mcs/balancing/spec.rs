@@ -6,7 +6,7 @@ use std::time::Duration;
 use atoll_api::names::annotation::balancing::{ADDRESSES, ALGORITHM, TIERS, WEIGHTS};
 use atoll_engine::facts::Protocol;
 use atoll_engine::plan::Balanced;
-use atoll_lb::provider::{LiveBackend, Port, Share, Spec};
+use atoll_lb::provider::{self, Port, Share, Spec};
 
 /// What kubectl notes for itself is no setting.
 const NOTED_BY_KUBECTL: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -23,7 +23,7 @@ pub(super) fn spec(balanced: &Balanced, annotations: &BTreeMap<String, String>) 
         Some(Port { name: name.clone(), protocol, port })
     });
     let backends = balanced.backends.iter().filter_map(|((place, address), backend)| {
-        Some(LiveBackend {
+        Some(provider::Backend {
             address: *address,
             port_name: names.get(place)?.clone(),
             cluster: backend.cluster.to_string(),
@@ -58,7 +58,7 @@ fn port_names(balanced: &Balanced) -> BTreeMap<(Protocol, u16), String> {
     names
 }
 
-/// What each cluster gets, and what of it can't be understood.
+/// What each cluster gets, and what of it is invalid.
 fn shares(annotations: &BTreeMap<String, String>) -> (BTreeMap<String, Share>, Vec<String>) {
     let (mut shares, mut odd) = (BTreeMap::new(), Vec::new());
     for (key, example) in [(WEIGHTS, "paris=3,tokyo=1"), (TIERS, "paris=0,tokyo=1")] {
@@ -68,7 +68,7 @@ fn shares(annotations: &BTreeMap<String, String>) -> (BTreeMap<String, Share>, V
                 Some((name.trim(), number.trim().parse::<u32>().ok()?)).filter(|(name, _)| !name.is_empty())
             });
             let Some((name, number)) = parsed else {
-                odd.push(format!("invalid value {part:?} in {key}; write it as {example}"));
+                odd.push(format!("invalid part {part:?} of {key}; write it as {example}"));
                 continue;
             };
             let share = shares.entry(name.to_owned()).or_insert(Share { weight: 1, tier: 0 });
@@ -78,13 +78,13 @@ fn shares(annotations: &BTreeMap<String, String>) -> (BTreeMap<String, Share>, V
     (shares, odd)
 }
 
-/// What in a service's annotations means nothing.
+/// What in a service's annotations can't be used.
 pub(crate) fn remarks(annotations: &BTreeMap<String, String>) -> Vec<String> {
     let mut odd = shares(annotations).1;
     if let Some(other) =
         annotations.get(ALGORITHM).filter(|text| *text != "Maglev" && *text != "LeastConnections")
     {
-        odd.push(format!("invalid value {other:?} in {ALGORITHM}: must be Maglev or LeastConnections"));
+        odd.push(format!("invalid value {other:?} of {ALGORITHM}: Maglev or LeastConnections"));
     }
     let asked = annotations.get(ADDRESSES).map(String::as_str).unwrap_or_default().split(',').map(str::trim);
     odd.extend(
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_said() {
+    fn what_is_invalid_is_said() {
         for (key, text, said) in [
             (WEIGHTS, "paris=3,tokyo=1", 0),
             (WEIGHTS, "", 0),

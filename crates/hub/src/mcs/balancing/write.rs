@@ -6,7 +6,7 @@ use atoll_api::names::{
     reason::multi_cluster_service as reasons,
 };
 use atoll_api::types::MultiClusterService;
-use atoll_lb::controller::{Services, Write};
+use atoll_lb::controller::{Note, Services, Write};
 use atoll_lb::provider::{Ingress, Key, Status, async_trait};
 use atoll_member::Permit;
 use k8s_openapi::api::core::v1::Event;
@@ -21,7 +21,7 @@ use crate::membership::connect::{code, why};
 
 /// Whose fields these are.
 const MANAGER: &str = "atoll-balancing";
-/// Somebody else may write the object between our reading and our writing it.
+/// Others may write the object between our reading and our writing it.
 const TRIES: usize = 5;
 
 /// Writes `MultiClusterServices`.
@@ -132,19 +132,19 @@ impl Services for Writer {
     async fn write(&self, key: &Key, write: &Write) -> Result<(), String> {
         for _ in 0..TRIES {
             if !self.permit.holds() {
-                return Err("this hub is no longer the leader".to_owned());
+                return Err("this hub no longer leads".to_owned());
             }
             let done = match write {
                 Write::AddFinalizer => self.finalizer(key, true).await,
                 Write::RemoveFinalizer => self.finalizer(key, false).await,
                 Write::Status(status, _) if status.ingress.is_empty() => {
-                    let message = "the balancer has no address yet";
+                    let message = "the load balancer has no address yet";
                     let shown = Shown { ready: false, reason: reasons::NO_ADDRESS_YET, message };
                     self.show(key, Some(status), shown).await
                 }
                 Write::Status(status, true) => {
                     let message = format!(
-                        "the load balancer has the address {}, but no provider cluster has a usable endpoint",
+                        "it has the address {}, but no backends: no provider has a usable endpoint",
                         places(status)
                     );
                     let shown = Shown { ready: false, reason: reasons::NOBODY_ANSWERS, message: &message };
@@ -163,17 +163,23 @@ impl Services for Writer {
                 Err(error) => return Err(why(&error)),
             }
         }
-        Err("another controller keeps changing it".to_owned())
+        Err("others change it all the time".to_owned())
     }
 
-    async fn note(&self, key: &Key, reason: &'static str, text: &str) {
+    async fn note(&self, key: &Key, note: Note, text: &str) {
         if !self.permit.holds() {
             return;
         }
-        let good = reason == reasons::BALANCED;
+        let (good, reason) = match note {
+            Note::Recovered => (true, reasons::BALANCED),
+            Note::GetFailed => (false, reasons::GET_FAILED),
+            Note::EnsureFailed => (false, reasons::ENSURE_FAILED),
+            Note::DeleteFailed => (false, reasons::DELETE_FAILED),
+            Note::WriteFailed => (false, reasons::WRITE_FAILED),
+        };
         let shown = Shown { ready: good, reason, message: text };
         if let Err(error) = self.show(key, None, shown).await {
-            tracing::debug!(service = %key, why = why(&error), "cannot write the status of its load balancer");
+            tracing::debug!(service = %key, why = why(&error), "cannot write the condition of its load balancer");
         }
         let about = About::multi_cluster_service(&key.namespace, &key.name, &key.uid);
         let Ok(event) = api::events::event(&about, !good, events::LOAD_BALANCER, text) else { return };

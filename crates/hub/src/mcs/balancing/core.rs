@@ -1,9 +1,8 @@
-//! Which services have a load balancer, and when the controller is told of them: once all providers have been heard, and again whenever
+//! Services with a load balancer, and when the controller is told of them: once all providers have been heard, and again whenever
 //! something about them is new. No socket, no clock.
 
 use std::collections::BTreeMap;
 
-use atoll_api::names::kind::networking;
 use atoll_api::names::{
     condition::multi_cluster_service as conditions, finalizer, reason::multi_cluster_service as reasons,
 };
@@ -21,65 +20,62 @@ struct Item {
     key: Key,
     annotations: BTreeMap<String, String>,
     status: Status,
-    nobody: bool,
+    no_backends: bool,
     finalizer: bool,
     deleting: bool,
     /// What the controller was last told.
     told: Option<Object>,
 }
 
-/// The state machine.
+/// The services with a load balancer.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct LoadBalancers {
     clusterset: String,
     items: BTreeMap<ServiceKey, Item>,
 }
 
-impl Desk {
+impl LoadBalancers {
     /// With no services yet.
     pub(crate) fn new(clusterset: &str) -> Self {
         Self { clusterset: clusterset.to_owned(), items: BTreeMap::new() }
     }
 
-    /// A `MultiClusterService` was seen, with what its balancer leads to, if that is known.
+    /// A `MultiClusterService` of type `LoadBalancer` was seen, with what its balancer leads to, if that is known.
     pub(crate) fn seen(
         &mut self,
+        service: &ServiceKey,
         object: &MultiClusterService,
         balanced: Option<&Balanced>,
     ) -> Option<Event> {
-        let place = ServiceKey::parse(&object.namespace()?, &object.name_any()).ok()?;
-        if !object.spec.types.iter().any(|one| one == networking::LOAD_BALANCER) {
-            return None;
-        }
         let key = Key {
             clusterset: self.clusterset.clone(),
-            namespace: object.namespace()?,
-            name: object.name_any(),
+            namespace: service.namespace.to_string(),
+            name: service.name.to_string(),
             uid: object.uid()?,
         };
-        let (status, nobody) = shown(object);
+        let (status, no_backends) = shown(object);
         let item = Item {
             key,
             annotations: object.annotations().clone(),
             status,
-            nobody,
+            no_backends,
             finalizer: object.finalizers().iter().any(|one| one == finalizer::LOAD_BALANCER),
             deleting: object.metadata.deletion_timestamp.is_some(),
             told: None, // what it shows may have been changed by others: told again
         };
-        self.items.insert(place.clone(), item);
-        self.look_at(&place, balanced)
+        self.items.insert(service.clone(), item);
+        self.look_at(service, balanced)
     }
 
     /// A `MultiClusterService` is gone.
     pub(crate) fn gone(&mut self, namespace: &str, name: &str) -> Option<Event> {
-        let place = ServiceKey::parse(namespace, name).ok()?;
-        self.items.remove(&place).map(|item| Event::Gone(item.key))
+        let service = ServiceKey::parse(namespace, name).ok()?;
+        self.items.remove(&service).map(|item| Event::Gone(item.key))
     }
 
     /// What the controller has to be told, now that the balancer of this service should lead to this.
-    pub(crate) fn look_at(&mut self, place: &ServiceKey, balanced: Option<&Balanced>) -> Option<Event> {
-        let item = self.items.get_mut(place)?;
+    pub(crate) fn look_at(&mut self, service: &ServiceKey, balanced: Option<&Balanced>) -> Option<Event> {
+        let item = self.items.get_mut(service)?;
         let object = object(item, balanced)?;
         if item.told.as_ref() == Some(&object) {
             return None;
@@ -97,18 +93,17 @@ fn object(item: &Item, balanced: Option<&Balanced>) -> Option<Object> {
         (false, Some(balanced)) if balanced.awaited.is_empty() => Some(spec(balanced, &item.annotations)),
         (false, Some(_) | None) => return None,
     };
-    let Item { status, nobody, finalizer, deleting, .. } = item;
-    let (nobody, finalizer, deleting) = (*nobody, *finalizer, *deleting);
-    Some(Object { spec, status: status.clone(), nobody, finalizer, deleting })
+    let Item { no_backends, finalizer, deleting, .. } = *item;
+    Some(Object { spec, status: item.status.clone(), no_backends, finalizer, deleting })
 }
 
-/// Where clients reach it, as the object shows it, and whether nobody answers there. One that is not shown as ready is shown anew.
+/// Where clients reach it, as the object shows it, and whether no backend answers there. One that is not shown as ready is shown anew.
 fn shown(object: &MultiClusterService) -> (Status, bool) {
     let Some(status) = &object.status else { return (Status::default(), false) };
     let condition = status.conditions.iter().find(|one| one.type_ == conditions::LOAD_BALANCER_READY);
     let ready = condition.is_some_and(|one| one.status == "True");
-    let nobody = !ready && condition.is_some_and(|one| one.reason == reasons::NOBODY_ANSWERS);
-    if !ready && !nobody && object.metadata.deletion_timestamp.is_none() {
+    let no_backends = !ready && condition.is_some_and(|one| one.reason == reasons::NOBODY_ANSWERS);
+    if !ready && !no_backends && object.metadata.deletion_timestamp.is_none() {
         return (Status::default(), false);
     }
     let ingress = status.load_balancer.iter().flat_map(|balancer| &balancer.ingress);
@@ -120,7 +115,7 @@ fn shown(object: &MultiClusterService) -> (Status, bool) {
         })
         .collect();
     ingress.sort();
-    (Status { ingress }, nobody)
+    (Status { ingress }, no_backends)
 }
 
 #[cfg(test)]
@@ -141,6 +136,10 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
+    fn web() -> ServiceKey {
+        ServiceKey::parse("shop", "web").unwrap()
+    }
+
     fn told(event: Option<Event>) -> Object {
         match event {
             Some(Event::Seen(key, object)) => {
@@ -153,30 +152,29 @@ mod tests {
 
     #[test]
     fn the_controller_hears_of_a_service_when_its_providers_have_been_heard_and_of_a_deletion_at_once() {
-        let mut desk = Desk::new("set");
-        let place = ServiceKey::parse("shop", "web").unwrap();
-        assert!(desk.seen(&mcs(json!({})), None).is_none(), "nothing is planned yet");
+        let mut balancers = LoadBalancers::new("set");
+        let web = web();
+        assert!(balancers.seen(&web, &mcs(json!({})), None).is_none(), "nothing is planned yet");
         let waits = Balanced { awaited: [ClusterId::parse("paris").unwrap()].into(), ..Balanced::default() };
-        assert!(desk.look_at(&place, Some(&waits)).is_none());
+        assert!(balancers.look_at(&web, Some(&waits)).is_none());
         let heard = Balanced { affinity: Some(5), ..Balanced::default() };
-        let object = told(desk.look_at(&place, Some(&heard)));
+        let object = told(balancers.look_at(&web, Some(&heard)));
         assert!(object.spec.is_some() && !object.finalizer && !object.deleting);
-        assert!(desk.look_at(&place, Some(&heard)).is_none(), "told once");
+        assert!(balancers.look_at(&web, Some(&heard)).is_none(), "told once");
 
         let going = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z",
             "finalizers": ["karmada.io/multi-cluster-service-controller"]}});
-        let object = told(desk.seen(&mcs(going), None));
+        let object = told(balancers.seen(&web, &mcs(going), None));
         assert!(object.spec.is_none() && object.finalizer && object.deleting);
-        assert!(matches!(desk.gone("shop", "web"), Some(Event::Gone(key)) if key.uid == "u1"));
-        assert!(desk.gone("shop", "web").is_none());
+        assert!(matches!(balancers.gone("shop", "web"), Some(Event::Gone(key)) if key.uid == "u1"));
+        assert!(balancers.gone("shop", "web").is_none());
     }
 
     #[test]
-    fn another_type_is_not_ours_and_a_status_counts_only_while_it_is_shown_as_ready() {
-        let mut desk = Desk::new("set");
+    fn a_status_counts_only_while_it_is_shown_as_ready() {
+        let mut balancers = LoadBalancers::new("set");
         let heard = Balanced::default();
-        assert!(desk.seen(&mcs(json!({"spec": {"types": ["CrossCluster"]}})), Some(&heard)).is_none());
-        for (ready, reason, want, nobody) in [
+        for (ready, reason, want, no_backends) in [
             ("True", "Balanced", 1, false),
             ("False", "EnsureFailed", 0, false),
             ("False", "NobodyAnswers", 1, true),
@@ -184,8 +182,8 @@ mod tests {
             let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}, "conditions": [{
                 "type": "LoadBalancerReady", "status": ready, "reason": reason, "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
-            let told = told(desk.seen(&mcs(status), Some(&heard)));
-            assert_eq!((told.status.ingress.len(), told.nobody), (want, nobody));
+            let told = told(balancers.seen(&web(), &mcs(status), Some(&heard)));
+            assert_eq!((told.status.ingress.len(), told.no_backends), (want, no_backends));
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Who has which addresses and ports: read once per leadership, and kept by what is written after that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use atoll_lb::Protocol;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 
 use super::addresses::Taken;
-use super::builtin::{given, listeners};
+use crate::configmap;
 
 type Ports = BTreeSet<(Protocol, u16)>;
 
@@ -20,12 +20,18 @@ impl Ledger {
     /// With what `map` says of its service.
     pub(super) fn with(mut self, map: &ConfigMap) -> Self {
         let mut ports: BTreeMap<IpAddr, Ports> =
-            given(map).into_iter().map(|address| (address, Ports::new())).collect();
-        for listener in listeners(map) {
-            let address = listener["address"].as_str().and_then(|text| text.parse::<SocketAddr>().ok());
-            let Some(address) = address else { continue };
-            let protocol = if listener["protocol"] == "UDP" { Protocol::Udp } else { Protocol::Tcp };
-            ports.entry(address.ip()).or_default().insert((protocol, address.port()));
+            configmap::addresses(map).into_iter().map(|address| (address, Ports::new())).collect();
+        match configmap::config(map) {
+            Ok(config) => {
+                for listener in config.listeners {
+                    let place = (listener.protocol, listener.address.port());
+                    ports.entry(listener.address.ip()).or_default().insert(place);
+                }
+            }
+            // Its addresses are still its own; which ports it uses there is not known.
+            Err(error) => {
+                tracing::warn!(configmap = map.name_any(), %error, "cannot read the configuration of a load balancer");
+            }
         }
         self.0.insert(map.name_any(), ports);
         self
@@ -41,7 +47,7 @@ impl Ledger {
     pub(super) fn taken_beside(&self, name: &str) -> Taken {
         let mut taken = Taken::new();
         for (other, addresses) in self.0.iter().filter(|(other, _)| *other != name) {
-            let who = other.strip_prefix("lb.").unwrap_or(other).replacen('.', "/", 1);
+            let who = configmap::service(other);
             for (address, ports) in addresses {
                 taken.entry(*address).or_default().push((who.clone(), ports.clone()));
             }
@@ -58,7 +64,7 @@ mod tests {
     fn map(name: &str, addresses: &str, listeners: &[(&str, &str)]) -> ConfigMap {
         let listeners: Vec<_> = listeners
             .iter()
-            .map(|(address, protocol)| json!({"address": address, "protocol": protocol}))
+            .map(|(address, protocol)| json!({"name": "x", "address": address, "protocol": protocol}))
             .collect();
         serde_json::from_value(json!({
             "metadata": {"name": name, "annotations": {"atoll.dev/lb-addresses": addresses}},

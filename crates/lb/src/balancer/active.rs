@@ -9,15 +9,15 @@ use std::time::Duration;
 use atoll_balance::{Affinity, Gone, Pool};
 
 use super::Unbound;
+use crate::desired::Listener;
 use crate::error::hint;
 use crate::userspace::live::{BackendState, Live, View, lock};
 use crate::userspace::threads::Threads;
-use crate::wanted::Listener;
 
 /// Clients that are remembered per listener, where a client comes back to the same backend.
 const REMEMBERED: usize = 100_000;
 
-pub(super) struct Kept {
+pub(super) struct Active {
     pub(super) listener: Arc<Listener>,
     pub(super) live: Arc<Live>,
     pub(super) pool: Pool,
@@ -31,7 +31,7 @@ pub(super) struct Kept {
     pub(super) door: Duration,
 }
 
-impl Kept {
+impl Active {
     pub(super) fn configure(&mut self, listener: Listener, now: Duration) {
         let span = listener.settings.affinity;
         if span != self.listener.settings.affinity || self.affinity.is_some() != span.is_some() {

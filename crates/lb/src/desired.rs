@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_balance::{Backend, Settings};
+use serde::{Deserialize, Serialize};
 
 /// Everything that a balancer should do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Desired {
     /// Where it listens, and for whom.
     pub listeners: Vec<Listener>,
 }
 
 /// What travels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Protocol {
     /// Streams.
+    #[default]
     Tcp,
     /// Datagrams.
     Udp,
@@ -84,7 +87,7 @@ impl Listener {
     }
 
     /// What it is known by.
-    pub(crate) fn key(&self) -> (Protocol, SocketAddr) {
+    pub fn key(&self) -> (Protocol, SocketAddr) {
         (self.protocol, self.address)
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use crate::membership::networks::{Networks, Range, Ranges, overlap};
 use atoll_lb::Protocol;
+use ipnet::IpNet;
+
+use crate::pool::{Pool, hosts};
 
 /// The ports that are taken on an address, and by whom.
 pub(super) type Taken = BTreeMap<IpAddr, Vec<(String, BTreeSet<(Protocol, u16)>)>>;
@@ -23,35 +25,16 @@ pub(super) enum Refused {
     #[error(
         "all addresses of the pool {pool} are in use; delete a service, share the address of another service with atoll.dev/lb-addresses, or start the hub with a larger --lb-pool"
     )]
-    Exhausted { pool: Range },
+    Exhausted { pool: IpNet },
     #[error("{address} is not in the pool {pool}")]
-    OutsidePool { address: IpAddr, pool: Ranges },
-    #[error("{} port {port} of {address} is used by {other}; use another port or address", protocol.name())]
+    OutsidePool { address: IpAddr, pool: Pool },
+    #[error("{} {port} of {address} is taken by {other}; choose another port or another address", protocol.name())]
     Clash { address: IpAddr, protocol: Protocol, port: u16, other: String },
-    #[error(
-        "the pool {pool} overlaps the {kind} {theirs} of {cluster}: its traffic would not leave that cluster; start the hub with another --lb-pool"
-    )]
-    Overlaps { pool: Range, kind: crate::membership::networks::Kind, theirs: Range, cluster: String },
-}
-
-/// Whether the pool can be used beside these clusters.
-pub(super) fn fits<'a>(
-    pool: &Ranges,
-    clusters: impl Iterator<Item = (&'a str, &'a Networks)>,
-) -> Result<(), Refused> {
-    let ours = Networks { pods: pool.clone(), services: Ranges::default() };
-    for (name, networks) in clusters {
-        if let Some(found) = overlap(&ours, networks) {
-            let ((_, pool), (kind, theirs)) = (found.ours, found.theirs);
-            return Err(Refused::Overlaps { pool, kind, theirs, cluster: name.to_owned() });
-        }
-    }
-    Ok(())
 }
 
 /// The addresses of a service: one of each family that the pool has, or those that it asks for.
 pub(super) fn choose(
-    pool: &Ranges,
+    pool: &Pool,
     asked: &[IpAddr],
     has: &[IpAddr],
     ports: &BTreeSet<(Protocol, u16)>,
@@ -60,12 +43,12 @@ pub(super) fn choose(
     if ports.is_empty() {
         return Err(Refused::NoPorts);
     }
-    if pool.0.is_empty() {
+    if pool.is_empty() {
         return Err(Refused::NoPool);
     }
     if !asked.is_empty() {
         for address in asked {
-            if !pool.0.iter().any(|range| range.contains(*address)) {
+            if !pool.contains(*address) {
                 return Err(Refused::OutsidePool { address: *address, pool: pool.clone() });
             }
             clash(*address, ports, taken)?;
@@ -74,16 +57,16 @@ pub(super) fn choose(
     }
     let mut chosen: Vec<IpAddr> = Vec::new();
     for four in [true, false] {
-        let ranges: Vec<&Range> = pool.0.iter().filter(|range| range.is_ipv4() == four).collect();
+        let ranges: Vec<IpNet> = pool.ranges().filter(|range| range.addr().is_ipv4() == four).collect();
         let Some(last) = ranges.last() else { continue };
-        let of_pool = |address: &IpAddr| ranges.iter().any(|range| range.contains(*address));
+        let of_pool = |address: &IpAddr| ranges.iter().any(|range| range.contains(address));
         if let Some(address) = has.iter().find(|address| of_pool(address)) {
             clash(*address, ports, taken)?;
             chosen.push(*address);
             continue;
         }
-        let free = ranges.iter().flat_map(|range| range.hosts()).find(|address| !taken.contains_key(address));
-        chosen.push(free.ok_or(Refused::Exhausted { pool: **last })?);
+        let free = ranges.iter().flat_map(|range| hosts(*range)).find(|address| !taken.contains_key(address));
+        chosen.push(free.ok_or(Refused::Exhausted { pool: *last })?);
     }
     Ok(chosen)
 }
@@ -121,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_service_gets_one_address_of_each_family_and_keeps_it() {
-        let pool: Ranges = "10.9.0.0/30,fd00::/126".parse().unwrap();
+        let pool: Pool = "10.9.0.0/30,fd00::/126".parse().unwrap();
         for (asked, has, others, want) in [
             (&[][..], &[][..], &[][..], &["10.9.0.1", "fd00::1"][..]),
             (&[], &[], &[("10.9.0.1", 443)], &["10.9.0.2", "fd00::1"]),
@@ -158,27 +141,9 @@ mod tests {
                 "all addresses of the pool 10.9.0.0/30 are in use",
             ),
         ] {
-            let ranges: Ranges = pool.parse().unwrap();
-            let refused = choose(&ranges, &ips(asked), &[], &ports, &taken(others)).unwrap_err().to_string();
+            let pool: Pool = pool.parse().unwrap();
+            let refused = choose(&pool, &ips(asked), &[], &ports, &taken(others)).unwrap_err().to_string();
             assert!(refused.contains(want), "{refused}");
-        }
-    }
-
-    #[test]
-    fn a_pool_inside_a_members_network_is_refused() {
-        let pool: Ranges = "10.9.0.0/28".parse().unwrap();
-        let networks = |pods: &str, services: &str| Networks {
-            pods: pods.parse().unwrap(),
-            services: services.parse().unwrap(),
-        };
-        let fine = networks("10.1.0.0/16", "10.96.0.0/16");
-        assert_eq!(fits(&pool, [("east", &fine)].into_iter()), Ok(()));
-        for (theirs, want) in [
-            (networks("10.9.0.0/16", ""), "overlaps the pod network 10.9.0.0/16 of west"),
-            (networks("", "10.0.0.0/8"), "overlaps the service network 10.0.0.0/8 of west"),
-        ] {
-            let refused = fits(&pool, [("east", &fine), ("west", &theirs)].into_iter()).unwrap_err();
-            assert!(refused.to_string().contains(want), "{refused}");
         }
     }
 }

@@ -1,6 +1,4 @@
-//! The one task that owns the pools: what is wanted, what was noticed, and time go in; views for the threads come out.
-
-mod kept;
+//! The one task that owns the pools: what is desired, what was noticed, and time go in; views for the threads come out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,22 +7,21 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use atoll_balance::{Pool, Standing};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use self::kept::Kept;
+use super::active::Active;
+use super::{LOOK, Request, Unbound};
 use crate::check;
+use crate::desired::{Desired, Listener, Protocol, Source};
 use crate::error::LbError;
 use crate::kernel::{self, Kernel, plan};
-use crate::metrics::{Board, Shown};
+use crate::metrics::{ListenerStatus, Monitor};
 use crate::path::{DataPath, forwards, may_use_kernel, why_not_kernel};
 use crate::userspace::live::{Live, Report, Reports, View};
 use crate::userspace::threads::Threads;
 use crate::vips::{self, Vips};
-use crate::wanted::{Listener, Protocol, Source, Wanted};
 
-/// How often it is looked whether those that leave have finished.
-const LOOK: Duration = Duration::from_millis(100);
 /// For so long a listener that closes takes whoever waits at its door.
 const DOOR: Duration = Duration::from_millis(500);
 /// How often it is looked whether addresses are still on their interfaces.
@@ -36,99 +33,8 @@ const COUNT: Duration = Duration::from_secs(10);
 /// How often an address that can't be listened on is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// An address that can't be listened on; it is tried again by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unbound {
-    /// The listener.
-    pub name: Arc<str>,
-    /// Where.
-    pub address: SocketAddr,
-    /// Why not.
-    pub why: String,
-    /// What to do.
-    pub hint: &'static str,
-}
-
-/// A load balancer that carries connections until it is dropped.
-#[derive(Debug)]
-pub struct Balancer {
-    orders: mpsc::UnboundedSender<Order>,
-    board: Arc<Board>,
-}
-
-enum Order {
-    Want(Wanted, oneshot::Sender<Vec<Unbound>>),
-    /// Addresses on interfaces that a former process put there.
-    Adopt(BTreeSet<(Arc<str>, IpAddr)>, oneshot::Sender<()>),
-    Where(oneshot::Sender<Vec<(Arc<str>, SocketAddr)>>),
-    /// Take no more clients; whether some are left.
-    Finish(oneshot::Sender<bool>),
-}
-
-impl Balancer {
-    /// Starts with nothing to do. In user space so many threads carry connections. Needs a tokio runtime to decide in.
-    pub fn start(path: DataPath, threads: usize) -> Result<Self, LbError> {
-        let (orders, inbox) = mpsc::unbounded_channel();
-        let board = Arc::new(Board::default());
-        let (reports, reported) = mpsc::unbounded_channel();
-        let keeper = Keeper {
-            started: Instant::now(),
-            path,
-            threads: Threads::start(threads)?,
-            kernel: match path {
-                DataPath::UserSpace => None,
-                DataPath::Auto => may_use_kernel().then(Kernel::default),
-                DataPath::Kernel => Some(Kernel::default()),
-            },
-            reports,
-            board: Arc::clone(&board),
-            begun: false,
-            vips: Vips::default(),
-            next_number: 0,
-            listeners: BTreeMap::new(),
-            closing: Vec::new(),
-        };
-        tokio::spawn(keeper.keep(inbox, reported));
-        Ok(Self { orders, board })
-    }
-
-    /// Makes it so. What stays the same is not touched; connections that are open go on. Gives back the addresses that can't be listened on.
-    pub async fn want(&self, wanted: Wanted) -> Vec<Unbound> {
-        self.ask(|answer| Order::Want(wanted, answer)).await
-    }
-
-    /// What a former process of ours was last told: it may have put addresses on interfaces, which are to be taken away when nobody wants
-    /// them.
-    pub async fn adopt(&self, former: &Wanted) {
-        let addresses = vips::named(former);
-        self.ask(|answer| Order::Adopt(addresses, answer)).await;
-    }
-
-    /// Where it listens, by the listener's name: port 0 has become a real one.
-    pub async fn addresses(&self) -> Vec<(Arc<str>, SocketAddr)> {
-        self.ask(Order::Where).await
-    }
-
-    /// Takes no more clients, and waits until the last has left or their time is over. What the kernel carries goes on.
-    pub async fn finish(&self) {
-        while self.ask(Order::Finish).await {
-            sleep(LOOK).await;
-        }
-    }
-
-    pub(crate) fn board(&self) -> &Arc<Board> {
-        &self.board
-    }
-
-    async fn ask<T: Default>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> T {
-        let (answer, answered) = oneshot::channel();
-        // The keeper ends only with its runtime, and then nobody waits here.
-        let _ = self.orders.send(order(answer));
-        answered.await.unwrap_or_default()
-    }
-}
-
-struct Keeper {
+/// The task.
+pub(super) struct Reconciler {
     started: Instant,
     path: DataPath,
     threads: Threads,
@@ -138,17 +44,44 @@ struct Keeper {
     begun: bool,
     vips: Vips,
     reports: Reports,
-    board: Arc<Board>,
+    monitor: Arc<Monitor>,
     next_number: u64,
-    listeners: BTreeMap<(Protocol, SocketAddr), Kept>,
+    listeners: BTreeMap<(Protocol, SocketAddr), Active>,
     /// Those that take no more clients and have some left.
-    closing: Vec<Kept>,
+    closing: Vec<Active>,
 }
 
-impl Keeper {
-    async fn keep(
+impl Reconciler {
+    /// With nothing to do yet.
+    pub(super) fn new(
+        path: DataPath,
+        threads: usize,
+        monitor: Arc<Monitor>,
+        reports: Reports,
+    ) -> Result<Self, LbError> {
+        Ok(Self {
+            started: Instant::now(),
+            path,
+            threads: Threads::start(threads)?,
+            kernel: match path {
+                DataPath::UserSpace => None,
+                DataPath::Auto => may_use_kernel().then(Kernel::default),
+                DataPath::Kernel => Some(Kernel::default()),
+            },
+            reports,
+            monitor,
+            begun: false,
+            vips: Vips::default(),
+            next_number: 0,
+            listeners: BTreeMap::new(),
+            closing: Vec::new(),
+        })
+    }
+
+    /// Until the handle is dropped.
+    pub(super) async fn run(
         mut self,
-        mut orders: mpsc::UnboundedReceiver<Order>,
+        mut requests: mpsc::UnboundedReceiver<Request>,
         mut reported: mpsc::UnboundedReceiver<(u64, SocketAddr, Report)>,
     ) {
         let (checks, mut checked) = mpsc::unbounded_channel();
@@ -158,8 +91,8 @@ impl Keeper {
         loop {
             let wait = self.wait();
             tokio::select! {
-                order = orders.recv() => match order {
-                    Some(order) => self.obey(order).await,
+                request = requests.recv() => match request {
+                    Some(request) => self.obey(request).await,
                     None => return,
                 },
                 Some((number, address, report)) = reported.recv() => self.hear(number, address, report),
@@ -205,7 +138,7 @@ impl Keeper {
 
     fn take_counts(&mut self) {
         for (listener, backend, count) in self.kernel.as_mut().map(Kernel::take_counts).unwrap_or_default() {
-            let state = self.listeners.get(&listener).and_then(|kept| kept.states.get(&backend));
+            let state = self.listeners.get(&listener).and_then(|active| active.states.get(&backend));
             if let Some(state) = state {
                 state.opened.fetch_add(count, Relaxed);
             }
@@ -216,9 +149,10 @@ impl Keeper {
     async fn tell_kernel(&mut self, cut: Vec<(Protocol, SocketAddr, SocketAddr)>) {
         // Before it is known what is wanted, what a former process left is better than nothing.
         let Some(kernel) = self.kernel.as_mut().filter(|_| self.begun) else { return };
-        let by_kernel = self.listeners.values().filter(|kept| kept.by_kernel);
-        let fit = by_kernel.filter(|kept| plan::refusal(&kept.listener).is_none());
-        let wanted = fit.map(|kept| (Arc::clone(&kept.listener), Arc::clone(kept.pool.picture()))).collect();
+        let by_kernel = self.listeners.values().filter(|active| active.by_kernel);
+        let fit = by_kernel.filter(|active| plan::refusal(&active.listener).is_none());
+        let wanted =
+            fit.map(|active| (Arc::clone(&active.listener), Arc::clone(active.pool.picture()))).collect();
         // None if there was nothing new, as most of the time.
         let told = kernel.carry(wanted).await;
         if told.is_some() {
@@ -226,27 +160,27 @@ impl Keeper {
         }
         let mut news = false;
         let [four, six] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()].map(forwards);
-        for kept in self.listeners.values_mut().filter(|kept| kept.by_kernel) {
-            let forwarded = if kept.listener.address.is_ipv4() { four } else { six };
-            let bound = match (plan::refusal(&kept.listener), &told) {
-                (Some(why), _) => Err(kept.unbound(why.to_owned(), "or use --data-path auto")),
+        for active in self.listeners.values_mut().filter(|active| active.by_kernel) {
+            let forwarded = if active.listener.address.is_ipv4() { four } else { six };
+            let bound = match (plan::refusal(&active.listener), &told) {
+                (Some(why), _) => Err(active.unbound(why.to_owned(), "or let --data-path auto choose")),
                 (None, Some(Err(why))) => {
-                    Err(kept.unbound(why.clone(), "NET_ADMIN and nftables are required; trying again"))
+                    Err(active.unbound(why.clone(), "it needs NET_ADMIN and nftables; it is tried again"))
                 }
                 (None, Some(Ok(())) | None) if !forwarded => {
-                    Err(kept.unbound(NOT_FORWARDED.to_owned(), "clients get no answer until then"))
+                    Err(active.unbound(NOT_FORWARDED.to_owned(), "clients reach no backend until then"))
                 }
-                (None, Some(Ok(()))) => Ok(kept.listener.address),
-                (None, None) if kept.bound.as_ref().is_err_and(|unbound| unbound.why == NOT_FORWARDED) => {
-                    Ok(kept.listener.address)
+                (None, Some(Ok(()))) => Ok(active.listener.address),
+                (None, None) if active.bound.as_ref().is_err_and(|unbound| unbound.why == NOT_FORWARDED) => {
+                    Ok(active.listener.address)
                 }
                 (None, None) => continue,
             };
-            news |= bound != kept.bound;
-            if let (Err(unbound), true) = (&bound, bound != kept.bound) {
-                tracing::error!(listener = %unbound.name, address = %unbound.address, why = unbound.why, "cannot configure the kernel for this listener");
+            news |= bound != active.bound;
+            if let (Err(unbound), true) = (&bound, bound != active.bound) {
+                tracing::error!(listener = %unbound.name, address = %unbound.address, why = unbound.why, "the kernel does not carry it");
             }
-            kept.bound = bound;
+            active.bound = bound;
         }
         if news {
             self.show();
@@ -269,10 +203,10 @@ impl Keeper {
     fn wait(&self) -> Duration {
         let now = self.now();
         let all = || self.listeners.values().chain(&self.closing);
-        let next = all().filter_map(|kept| kept.pool.next()).min();
+        let next = all().filter_map(|active| active.pool.next()).min();
         let mut wait = next.map_or(RETRY, |at| at.saturating_sub(now)).min(RETRY);
         let leaves =
-            |kept: &Kept| kept.pool.standings().any(|(_, how)| matches!(how, Standing::Leaving { .. }));
+            |active: &Active| active.pool.standings().any(|(_, how)| matches!(how, Standing::Leaving { .. }));
         if all().any(leaves) {
             wait = wait.min(LOOK);
         }
@@ -280,78 +214,79 @@ impl Keeper {
         wait.max(Duration::from_millis(1))
     }
 
-    async fn obey(&mut self, order: Order) {
-        match order {
-            Order::Want(wanted, answer) => {
-                self.vips.want(vips::named(&wanted));
+    async fn obey(&mut self, request: Request) {
+        match request {
+            Request::Apply(desired, answer) => {
+                self.vips.want(vips::named(&desired));
                 self.vips.hold().await;
-                self.want(wanted);
+                self.apply(desired);
                 self.tell_kernel(Vec::new()).await;
-                let unbound = self.listeners.values().filter_map(|kept| kept.bound.as_ref().err().cloned());
+                let unbound =
+                    self.listeners.values().filter_map(|active| active.bound.as_ref().err().cloned());
                 // Whoever asked may have gone.
                 let _ = answer.send(unbound.collect());
             }
-            Order::Adopt(addresses, answer) => {
+            Request::Adopt(addresses, answer) => {
                 self.vips.adopt(addresses);
                 let _ = answer.send(());
             }
-            Order::Where(answer) => {
-                let bound = self.listeners.values().filter_map(|kept| {
-                    kept.bound.as_ref().ok().map(|address| (Arc::clone(&kept.listener.name), *address))
+            Request::Where(answer) => {
+                let bound = self.listeners.values().filter_map(|active| {
+                    active.bound.as_ref().ok().map(|address| (Arc::clone(&active.listener.name), *address))
                 });
                 let _ = answer.send(bound.collect());
             }
-            Order::Finish(answer) => {
+            Request::Finish(answer) => {
                 let now = self.now();
                 let (kernel, ours) =
-                    std::mem::take(&mut self.listeners).into_iter().partition(|(_, kept)| kept.by_kernel);
+                    std::mem::take(&mut self.listeners).into_iter().partition(|(_, active)| active.by_kernel);
                 self.listeners = kernel;
                 self.close(ours, now);
-                let _ =
-                    answer.send(self.closing.iter().any(|kept| !kept.by_kernel && !kept.states.is_empty()));
+                let _ = answer
+                    .send(self.closing.iter().any(|active| !active.by_kernel && !active.states.is_empty()));
             }
         }
     }
 
-    fn want(&mut self, wanted: Wanted) {
+    fn apply(&mut self, desired: Desired) {
         if !self.begun && self.path == DataPath::UserSpace {
             tokio::spawn(kernel::warn_of_leftovers());
         }
         self.begun = true;
         let now = self.now();
         let mut before = std::mem::take(&mut self.listeners);
-        for listener in wanted.listeners {
+        for listener in desired.listeners {
             let key = listener.key();
             let by_kernel = self.is_for_kernel(&listener);
             // One that changes its carrier ends with the old one and begins with the new one.
-            let same = before.get(&key).is_some_and(|kept| kept.by_kernel == by_kernel);
+            let same = before.get(&key).is_some_and(|active| active.by_kernel == by_kernel);
             let known = if same { before.remove(&key) } else { None };
-            let kept = match known {
-                Some(kept) if *kept.listener == listener => kept,
-                Some(mut kept) => {
-                    kept.configure(listener, now);
-                    kept
+            let active = match known {
+                Some(active) if *active.listener == listener => active,
+                Some(mut active) => {
+                    active.configure(listener, now);
+                    active
                 }
                 None => self.open(listener, by_kernel, now),
             };
-            self.listeners.insert(key, kept);
+            self.listeners.insert(key, active);
         }
         self.close(before, now);
         self.show();
     }
 
-    fn close(&mut self, listeners: BTreeMap<(Protocol, SocketAddr), Kept>, now: Duration) {
-        for (_, mut kept) in listeners {
-            if !kept.by_kernel {
-                self.threads.close(kept.live.number);
+    fn close(&mut self, listeners: BTreeMap<(Protocol, SocketAddr), Active>, now: Duration) {
+        for (_, mut active) in listeners {
+            if !active.by_kernel {
+                self.threads.close(active.live.number);
             }
             // Threads keep their view: whoever waits at the door is let in.
-            let settings = kept.listener.settings.clone();
-            kept.pool.configure(settings, Vec::new(), now);
-            kept.stand();
-            kept.door = now + DOOR;
-            tracing::info!(listener = %kept.listener.name, address = %kept.listener.address, "closing");
-            self.closing.push(kept);
+            let settings = active.listener.settings.clone();
+            active.pool.configure(settings, Vec::new(), now);
+            active.stand();
+            active.door = now + DOOR;
+            tracing::info!(listener = %active.listener.name, address = %active.listener.address, "closing");
+            self.closing.push(active);
         }
     }
 
@@ -370,7 +305,7 @@ impl Keeper {
         why_not_kernel(listener).or_else(|| (!forwards(listener.address.ip())).then_some(NOT_FORWARDED))
     }
 
-    fn open(&mut self, listener: Listener, by_kernel: bool, now: Duration) -> Kept {
+    fn open(&mut self, listener: Listener, by_kernel: bool, now: Duration) -> Active {
         let listener = Arc::new(listener);
         let (name, address) = (&listener.name, listener.address);
         if !by_kernel && self.path == DataPath::Auto {
@@ -388,7 +323,7 @@ impl Keeper {
             affinity: None,
         };
         let live = Arc::new(Live::new(self.next_number, self.started, view, self.reports.clone()));
-        let mut kept = Kept {
+        let mut active = Active {
             listener: Arc::clone(&listener),
             live,
             pool: Pool::default(),
@@ -399,79 +334,80 @@ impl Keeper {
             bound: Ok(listener.address),
             door: Duration::ZERO,
         };
-        kept.configure(Listener::clone(&listener), now);
+        active.configure(Listener::clone(&listener), now);
         if !by_kernel {
-            kept.bind(&self.threads);
-            if let Err(unbound) = &kept.bound {
+            active.bind(&self.threads);
+            if let Err(unbound) = &active.bound {
                 let Unbound { name, address, why, hint } = unbound;
                 tracing::error!(listener = %name, %address, why, hint, "cannot listen; trying again");
             }
         }
-        kept
+        active
     }
 
     fn bind_again(&mut self) {
         let mut news = false;
-        for kept in self.listeners.values_mut().filter(|kept| kept.bound.is_err() && !kept.by_kernel) {
-            kept.bind(&self.threads);
-            news |= kept.bound.is_ok();
+        for active in self.listeners.values_mut().filter(|active| active.bound.is_err() && !active.by_kernel)
+        {
+            active.bind(&self.threads);
+            news |= active.bound.is_ok();
         }
         if news {
             self.show();
         }
     }
 
-    fn of_number(&mut self, number: u64) -> Option<&mut Kept> {
-        self.listeners.values_mut().chain(&mut self.closing).find(|kept| kept.live.number == number)
+    fn of_number(&mut self, number: u64) -> Option<&mut Active> {
+        self.listeners.values_mut().chain(&mut self.closing).find(|active| active.live.number == number)
     }
 
     fn hear(&mut self, number: u64, address: SocketAddr, report: Report) {
         let now = self.now();
-        let Some(kept) = self.of_number(number) else { return };
+        let Some(active) = self.of_number(number) else { return };
         let changed = match report {
             Report::Passed => {
-                kept.pool.passed(address);
+                active.pool.passed(address);
                 false
             }
-            Report::Failed => kept.pool.failed(address, now),
+            Report::Failed => active.pool.failed(address, now),
         };
-        if let Some(state) = kept.states.get(&address) {
-            state.doubted.store(kept.pool.doubted(address), Relaxed);
+        if let Some(state) = active.states.get(&address) {
+            state.doubted.store(active.pool.doubted(address), Relaxed);
         }
         if changed {
-            tracing::warn!(listener = %kept.listener.name, backend = %address, "ejected: connections to it fail");
-            kept.publish();
+            tracing::warn!(listener = %active.listener.name, backend = %address, "ejected: connections to it fail");
+            active.publish();
         }
     }
 
     /// A check has ended; none if it says nothing about the backend.
     fn checked(&mut self, number: u64, address: SocketAddr, good: Option<bool>) {
         let now = self.now();
-        let Some(kept) = self.of_number(number) else { return };
+        let Some(active) = self.of_number(number) else { return };
         let Some(good) = good else {
-            kept.pool.unchecked(address, now);
+            active.pool.unchecked(address, now);
             return;
         };
-        let before = kept.states.get(&address).map(|state| state.standing());
-        if kept.pool.checked(address, good, now) {
-            kept.publish();
+        let before = active.states.get(&address).map(|state| state.standing());
+        if active.pool.checked(address, good, now) {
+            active.publish();
         } else {
-            kept.stand();
+            active.stand();
         }
-        let after = kept.states.get(&address).map(|state| state.standing());
+        let after = active.states.get(&address).map(|state| state.standing());
         if before != after {
-            let level = kept.pool.picture().level();
-            tracing::info!(listener = %kept.listener.name, backend = %address, good, ?level, "health changed");
+            let level = active.pool.picture().level();
+            tracing::info!(listener = %active.listener.name, backend = %address, good, ?level, "its checks changed their verdict");
         }
     }
 
     fn begin_checks(&mut self, done: &mpsc::UnboundedSender<(u64, SocketAddr, Option<bool>)>) {
         let now = self.now();
-        for kept in self.listeners.values_mut() {
-            let Some(checks) = kept.listener.settings.checks else { continue };
-            for address in kept.pool.begin_checks(now) {
-                let (number, done) = (kept.live.number, done.clone());
-                let port = kept.listener.check_port.unwrap_or(address.port());
+        for active in self.listeners.values_mut() {
+            let Some(checks) = active.listener.settings.checks else { continue };
+            for address in active.pool.begin_checks(now) {
+                let (number, done) = (active.live.number, done.clone());
+                let port = active.listener.check_port.unwrap_or(address.port());
                 tokio::spawn(async move {
                     let good = check::answers(SocketAddr::new(address.ip(), port), checks.timeout).await;
                     let _ = done.send((number, address, good));
@@ -485,27 +421,29 @@ impl Keeper {
         let now = self.now();
         let (mut news, mut cut) = (false, Vec::new());
         // One that was away for a moment and is here again has its connections by the same addresses.
-        let here: BTreeSet<_> = if self.closing.iter().any(|kept| kept.by_kernel) {
-            let by_kernel = self.listeners.values().filter(|kept| kept.by_kernel);
+        let here: BTreeSet<_> = if self.closing.iter().any(|active| active.by_kernel) {
+            let by_kernel = self.listeners.values().filter(|active| active.by_kernel);
             by_kernel
-                .flat_map(|kept| kept.listener.backends.iter().map(|one| (kept.listener.key(), one.address)))
+                .flat_map(|active| {
+                    active.listener.backends.iter().map(|one| (active.listener.key(), one.address))
+                })
                 .collect()
         } else {
             BTreeSet::new()
         };
-        for kept in self.listeners.values_mut().chain(&mut self.closing) {
-            let gone = kept.tick(now);
+        for active in self.listeners.values_mut().chain(&mut self.closing) {
+            let gone = active.tick(now);
             news |= !gone.is_empty();
-            let (protocol, address) = kept.listener.key();
-            if !kept.by_kernel {
+            let (protocol, address) = active.listener.key();
+            if !active.by_kernel {
                 continue;
             }
             let gone = gone.into_iter().filter(|backend| !here.contains(&((protocol, address), *backend)));
-            let lost = std::mem::take(&mut kept.lost);
+            let lost = std::mem::take(&mut active.lost);
             cut.extend(gone.chain(lost).map(|backend| (protocol, address, backend)));
         }
         let before = self.closing.len();
-        self.closing.retain(|kept| !kept.states.is_empty());
+        self.closing.retain(|active| !active.states.is_empty());
         if news || before != self.closing.len() {
             self.show();
         }
@@ -514,21 +452,23 @@ impl Keeper {
 
     /// What metrics are made from.
     fn show(&self) {
-        let wanted = self.listeners.values().map(|kept| (kept, true));
-        let all = wanted.chain(self.closing.iter().map(|kept| (kept, false)));
-        self.board.show(all.map(|(kept, wanted)| Shown {
-            listener: Arc::clone(&kept.listener),
-            live: Arc::clone(&kept.live),
-            backends: kept.states.values().cloned().collect(),
-            unbound: kept.bound.as_ref().err().filter(|_| wanted).cloned(),
-            by_kernel: kept.by_kernel,
+        let wanted = self.listeners.values().map(|active| (active, true));
+        let all = wanted.chain(self.closing.iter().map(|active| (active, false)));
+        self.monitor.show(all.map(|(active, wanted)| ListenerStatus {
+            listener: Arc::clone(&active.listener),
+            live: Arc::clone(&active.live),
+            backends: active.states.values().cloned().collect(),
+            unbound: active.bound.as_ref().err().filter(|_| wanted).cloned(),
+            by_kernel: active.by_kernel,
             wanted,
         }));
     }
 }
 
 /// The addresses on interfaces of those that still have clients.
-fn addresses(closing: &[Kept]) -> BTreeSet<(Arc<str>, IpAddr)> {
-    let on = |kept: &Kept| Some((Arc::clone(kept.listener.interface.as_ref()?), kept.listener.address.ip()));
+fn addresses(closing: &[Active]) -> BTreeSet<(Arc<str>, IpAddr)> {
+    let on = |active: &Active| {
+        Some((Arc::clone(active.listener.interface.as_ref()?), active.listener.address.ip()))
+    };
     closing.iter().filter_map(on).collect()
 }
