@@ -6,7 +6,7 @@
 //!   atoll_lb::Balancer ◀── Desired ◀── merge: all services ◀── Config ◀── follow ◀─┘   state: a file, for a restart without the hub
 //! ```
 //!
-//! What is written and what is read is one type: [`atoll_lb::config::Config`]. [`BuiltIn`] is the writer, [`follow`] the reader.
+//! What is written and what is read is one type: [`atoll_lb::config::Config`]. [`BuiltIn`] is the writer, [`follow()`] the reader.
 
 mod builtin;
 mod client;
