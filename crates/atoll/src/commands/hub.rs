@@ -47,9 +47,12 @@ use crate::signals;
 
   # Load balancers for MultiClusterServices, in this process
   atoll hub --lb-pool 192.0.2.0/28,2001:db8::/124 --lb --lb-interface eth0
-                                                load balancers for MultiClusterServices, run by this process
-  atoll hub --lb-pool 192.0.2.0/28              the same, run by `atoll lb --hub` on other machines
-  atoll hub --lb-provider grpc://127.0.0.1:7070 by another provider: see docs/lb.md"
+
+  # The same, with connections balanced by `atoll lb --hub` on other hosts
+  atoll hub --lb-pool 192.0.2.0/28
+
+  # Load balancers of an external provider: see docs/lb.md
+  atoll hub --lb-provider grpc://127.0.0.1:7070"
 )]
 pub(crate) struct Hub {
     #[command(subcommand)]
@@ -87,22 +90,22 @@ pub(crate) struct Hub {
 /// Load balancers for `MultiClusterServices` of type `LoadBalancer`.
 #[derive(Args, Debug)]
 struct LoadBalancers {
-    /// The provider of load balancers: `builtin`, `none` (another controller's job), or grpc://HOST:PORT.
+    /// Load balancer provider: `builtin`, `none` (another controller provides them), or grpc://HOST:PORT.
     #[arg(long, value_name = "PROVIDER", default_value = "builtin")]
     lb_provider: String,
-    /// The address ranges of the built-in load balancer, separated by commas; a service gets one address of each IP family.
-    #[arg(long, value_name = "RANGES", default_value = "", hide_default_value = true)]
+    /// Addresses that the built-in balancer assigns to services, one per IP family. Comma-separated.
+    #[arg(long, value_name = "CIDR", default_value = "", hide_default_value = true)]
     lb_pool: Pool,
-    /// Run the load balancer in this process, without privileges; else run `atoll lb --hub` elsewhere.
+    /// Balance connections in this process, without privileges; otherwise run `atoll lb --hub`.
     #[arg(long)]
     lb: bool,
-    /// The interface that the addresses are added to by this process [default: they are there already].
+    /// Network interface that --lb adds the addresses to [default: none; the host must have them].
     #[arg(long, value_name = "NAME", requires = "lb")]
     lb_interface: Option<String>,
-    /// Where /readyz and /metrics of the load balancer in this process are served [default: nowhere].
+    /// Address to serve /readyz and /metrics of --lb on [default: not served].
     #[arg(long, value_name = "ADDRESS", requires = "lb")]
     lb_metrics_address: Option<SocketAddr>,
-    /// The clusters that the load balancer in this process prefers, the nearest first; for services without tiers.
+    /// Clusters that --lb prefers, nearest first, for services without tiers. Comma-separated.
     #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "lb")]
     lb_near: Vec<String>,
 }
@@ -113,16 +116,18 @@ impl LoadBalancers {
             "builtin" => return Ok(Balancing::BuiltIn(self.lb_pool.clone())),
             other if self.lb || !self.lb_pool.is_empty() => {
                 let what =
-                    format!("--lb and --lb-pool are for the built-in load balancer, not for `{other}`");
-                return Err(Failure::usage(&what, "leave out --lb-provider, or the others").into());
+                    format!("--lb and --lb-pool need the built-in provider, but --lb-provider is `{other}`");
+                return Err(
+                    Failure::usage(&what, "remove --lb-provider, or remove --lb and --lb-pool").into()
+                );
             }
             "none" => return Ok(Balancing::Off),
             _ => {}
         }
         let found = Registry::default().find(&self.lb_provider);
         found.map(Balancing::Provider).map_err(|_| {
-            let what = format!("unknown provider of load balancers `{}`", self.lb_provider);
-            Failure::usage(&what, "choose builtin, none, or grpc://HOST:PORT").into()
+            let what = format!("unknown load balancer provider `{}`", self.lb_provider);
+            Failure::usage(&what, "use builtin, none, or grpc://HOST:PORT").into()
         })
     }
 }
@@ -158,7 +163,7 @@ fn address(text: &str) -> Result<Address, String> {
     }
     text.parse()
         .map(|address| Address(Some(address)))
-        .map_err(|_| format!("invalid address `{text}`: write it as 127.0.0.1:9464"))
+        .map_err(|_| format!("invalid address `{text}`: use IP:PORT, such as 127.0.0.1:9464, or none"))
 }
 
 impl Hub {
@@ -238,8 +243,8 @@ impl Hub {
         };
         drop(own);
         if let Some(balancer) = &balancer {
-            tracing::info!("open connections may finish; a second signal ends them");
-            let again = signals::asked_to_end()?;
+            tracing::info!("waiting for open connections to finish; a second signal closes them");
+            let again = signals::shutdown()?;
             tokio::select! {
                 () = balancer.finish() => {}
                 () = again => {}

@@ -1,4 +1,4 @@
-//! `atoll lb`: runs a load balancer until it is told to stop.
+//! `atoll lb`: balances connections until a signal ends it.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -14,15 +14,13 @@ use crate::failure::Failure;
 use crate::logs::{self, Format};
 use crate::signals;
 
-/// Run a layer 4 load balancer for backends in many clusters.
+/// Balance connections across clusters, at layer 4.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  atoll lb --hub hub.kubeconfig --interface eth0 --state /var/lib/atoll/lb.json
-                                                  services of the hub, on this machine; also while the hub is down
-  atoll lb --hub hub.kubeconfig --near paris,tokyo pods of paris, then of tokyo, then of the others
-  atoll lb --config lb.yaml                       listeners from a file
-  atoll lb --config lb.yaml --check               check the file and exit
-  kill -HUP <pid>                                  read the file now; changes are noticed within a second anyway
+  # Balance the MultiClusterServices of the hub on this host; the state file
+  # lets it restart while the hub is down
+  atoll lb --hub hub.kubeconfig --interface eth0 \\
+    --state /var/lib/atoll/lb.json
 
   # Prefer backends in paris, then in tokyo
   atoll lb --hub hub.kubeconfig --near paris,tokyo
@@ -47,43 +45,45 @@ Configuration file:
     backends:
     - {address: 10.1.0.4:8080, cluster: paris}
     - {address: 10.2.0.9:8080, cluster: tokyo}
-Further fields of a listener: interface (its address is added there), affinity, ejection, drain, proxyProtocol, source {keep} or {first, last}, limits {connections, perClient}, connectTimeout,
-idleTimeout; of a backend: weight, draining; docs/lb.md lists all with their defaults. A change drops no connection. The first SIGTERM lets open connections
-finish (`drain`), the second ends them.")]
+    - {address: 10.3.0.2:8080, cluster: oslo}
+
+See docs/lb.md for all fields and their defaults. A change of the configuration
+closes no connection. The first SIGTERM waits for open connections to finish
+(`drain`), the second closes them. SIGHUP reloads the file at once.")]
 pub(crate) struct Lb {
-    /// The file with listeners and their backends.
+    /// Configuration file with listeners and backends.
     #[arg(long, value_name = "FILE", required_unless_present = "hub")]
     config: Option<PathBuf>,
-    /// Check the file and exit.
+    /// Check the configuration file and exit.
     #[arg(long, conflicts_with = "hub")]
     check: bool,
-    /// The kubeconfig of the hub's API: serve its `MultiClusterServices` of type `LoadBalancer`.
-    #[arg(long, value_name = "KUBECONFIG", conflicts_with = "config")]
+    /// Kubeconfig of the hub's API; balances its `MultiClusterServices` of type `LoadBalancer`.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
     hub: Option<PathBuf>,
     /// Context in the kubeconfig [default: the current context].
     #[arg(long, value_name = "CONTEXT", requires = "hub", conflicts_with = "config")]
     context: Option<String>,
-    /// The namespace of the hub in its API.
-    #[arg(long, default_value = atoll_lb_kube::NAMESPACE, conflicts_with = "config")]
+    /// Namespace in the hub's API for Atoll's credentials and state.
+    #[arg(long, value_name = "NAMESPACE", default_value = atoll_lb_kube::NAMESPACE, conflicts_with = "config")]
     namespace: String,
-    /// The interface that addresses are added to and announced on [default: they are there already].
+    /// Network interface to add the addresses to, and to announce them on [default: none; the host must have them].
     #[arg(long, value_name = "NAME", requires = "hub", conflicts_with = "config")]
     interface: Option<String>,
-    /// The file that keeps the last configuration of the hub, for a restart while the hub is down; same format as --config.
+    /// File to save the last configuration from the hub in, for restarts while the hub is down; same format as --config.
     #[arg(long, value_name = "FILE", requires = "hub", conflicts_with = "config")]
     state: Option<PathBuf>,
-    /// The clusters that this load balancer prefers, the nearest first, separated by commas; the others are used when none of these has a
-    /// healthy backend. For services without tiers of their own.
+    /// Clusters to prefer, nearest first, for services without tiers. Other clusters are used when these have no healthy backend.
+    /// Comma-separated.
     #[arg(long, value_name = "CLUSTERS", value_delimiter = ',', requires = "hub", conflicts_with = "config")]
     near: Vec<String>,
-    /// What forwards connections. The kernel needs the capability `NET_ADMIN`, keeps connections and rules when this process ends, and
-    /// supports neither the PROXY protocol, nor least connections, nor limits.
-    #[arg(long, value_enum, default_value_t = Path::Auto)]
+    /// Data path. The kernel path needs the capability `NET_ADMIN`. It keeps connections and rules when this process exits, and does
+    /// not support the PROXY protocol, `LeastConnections` or limits.
+    #[arg(long, value_name = "PATH", value_enum, default_value_t = Path::Auto)]
     data_path: Path,
-    /// The number of threads that forward connections [default: one per processor].
+    /// Number of worker threads [default: one per CPU].
     #[arg(long, value_name = "NUMBER")]
     threads: Option<NonZero<usize>>,
-    /// Where /healthz, /readyz and /metrics are served [default: nowhere].
+    /// Address to serve /healthz, /readyz and /metrics on [default: not served].
     #[arg(long, value_name = "ADDRESS")]
     metrics_address: Option<SocketAddr>,
     /// Format of log lines; logs go to stderr.
@@ -91,11 +91,11 @@ pub(crate) struct Lb {
     log_format: Format,
 }
 
-/// What forwards connections.
+/// Which data path carries connections.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Path {
-    /// The kernel for each listener that it fully supports, if this process may configure it and packets are forwarded
-    /// (`net.ipv4.ip_forward`); else this process.
+    /// The kernel, for listeners that it fully supports, if this process has `NET_ADMIN` and `net.ipv4.ip_forward` is on; otherwise
+    /// this process.
     Auto,
     /// This process, in user space.
     UserSpace,
@@ -130,7 +130,7 @@ impl Lb {
             Path::Kernel => DataPath::Kernel,
         };
         let balancer = Balancer::start(path, threads).map_err(|error| Failure::lb(&error))?;
-        tracing::info!(threads, files, ?path, "ready for connections");
+        tracing::info!(threads, files, ?path, "ready");
         let pages = match self.metrics_address {
             Some(address) => {
                 Some(atoll_lb::listen_pages(address).await.map_err(|error| Failure::lb(&error))?)
@@ -159,7 +159,7 @@ impl Lb {
             () = asked => {}
             () = end => {}
         }
-        tracing::info!("stopping: open connections may finish; a second signal ends them");
+        tracing::info!("stopping: waiting for open connections to finish; a second signal closes them");
         balancer.stopping();
         let again = signals::shutdown()?;
         tokio::select! {

@@ -202,7 +202,7 @@ impl Up {
         tokio::select! {
             ended = work => ended,
             () = balancing => {
-                anyhow::bail!("the load balancer has ended by itself; {} says why", dir.path("log").display())
+                anyhow::bail!("the load balancer stopped unexpectedly; see {}", dir.path("log").display())
             }
             ended = &mut hub => {
                 ended?;

@@ -28,7 +28,7 @@ pub(super) enum Refused {
     Exhausted { pool: IpNet },
     #[error("{address} is not in the pool {pool}")]
     OutsidePool { address: IpAddr, pool: Pool },
-    #[error("{} {port} of {address} is taken by {other}; choose another port or another address", protocol.name())]
+    #[error("{} port {port} of {address} is used by {other}; use another port or address", protocol.name())]
     Clash { address: IpAddr, protocol: Protocol, port: u16, other: String },
 }
 

@@ -178,7 +178,7 @@ impl Reconciler {
             };
             news |= bound != active.bound;
             if let (Err(unbound), true) = (&bound, bound != active.bound) {
-                tracing::error!(listener = %unbound.name, address = %unbound.address, why = unbound.why, "the kernel does not carry it");
+                tracing::error!(listener = %unbound.name, address = %unbound.address, why = unbound.why, "cannot configure the kernel for this listener");
             }
             active.bound = bound;
         }

@@ -43,7 +43,7 @@ impl Host for LeadingHub {
 /// The pool can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the pool {pool} overlaps the {kind} {theirs} of {cluster}: what is sent there would not leave that cluster; start the hub with another --lb-pool"
+    "the pool {pool} overlaps the {kind} {theirs} of {cluster}: its traffic would not leave that cluster; start the hub with another --lb-pool"
 )]
 struct Overlaps {
     pool: Range,
