@@ -4,21 +4,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use atoll_lb::{Balancer, Desired};
+use atoll_watch::{Config, Event, watch};
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
 
 use crate::merge::{self, Services};
 use crate::{configmap, state};
-
-/// After a failed watch.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How many seconds the server keeps a watch.
-const WATCH: u32 = 50;
 
 /// How a balancer follows the hub.
 #[derive(Debug, Clone, Default)]
@@ -47,29 +41,30 @@ pub async fn follow(client: Client, balancer: &Balancer, options: &Follow) {
         tracing::info!(listeners, "continuing from the state file until the hub answers");
     }
     let maps = Api::<ConfigMap>::namespaced(client, &options.namespace);
-    let config = watcher::Config::default().labels(&configmap::selector()).timeout(WATCH);
-    let mut stream = std::pin::pin!(watcher(maps, config));
-    let (mut known, mut again): (BTreeMap<String, String>, _) = (BTreeMap::new(), BTreeMap::new());
+    let mut stream = std::pin::pin!(watch(maps, Config::default().labels(&configmap::selector())));
+    let (mut known, mut again): (BTreeMap<String, String>, Option<BTreeMap<String, String>>) =
+        Default::default();
     let mut told = None;
-    while let Some(next) = stream.next().await {
-        match next {
-            Ok(watcher::Event::Init) => {
-                again = BTreeMap::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            Event::ListStarted => {
+                again = Some(BTreeMap::new());
                 continue;
             }
-            Ok(watcher::Event::InitApply(map)) => {
-                again.insert(map.name_any(), configmap::text(&map).to_owned());
-                continue;
+            Event::Seen(map) => {
+                let (name, text) = (map.name_any(), configmap::text(&map).to_owned());
+                if let Some(again) = &mut again {
+                    again.insert(name, text);
+                    continue; // nothing is known before the list is complete
+                }
+                known.insert(name, text);
             }
-            Ok(watcher::Event::InitDone) => known = std::mem::take(&mut again),
-            Ok(watcher::Event::Apply(map)) => {
-                known.insert(map.name_any(), configmap::text(&map).to_owned());
-            }
-            Ok(watcher::Event::Delete(map)) => drop(known.remove(&map.name_any())),
-            Err(error) => {
-                tracing::warn!(%error, "the hub does not answer; the configuration stays as it was");
-                balancer.stale(Some(format!("the hub does not answer ({error})")));
-                tokio::time::sleep(PAUSE).await;
+            Event::Gone(map) => drop(known.remove(&map.name_any())),
+            Event::Listed => known = again.take().unwrap_or_default(),
+            Event::Following => {}
+            Event::Failed(failure) => {
+                tracing::warn!(%failure, "the hub does not answer; the configuration stays as it was");
+                balancer.stale(Some(format!("the hub does not answer ({failure})")));
                 continue;
             }
         }

@@ -12,8 +12,7 @@ use crate::membership::roster::Link;
 
 /// How long an API may take to answer. One that accepts a connection and says nothing must not hold us for ever.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long the server keeps a watch, in seconds; and how long a watch may be silent before its connection counts as dead.
-pub(crate) const WATCH: u32 = 50;
+/// How long a watch may be silent before its connection counts as dead.
 const WATCH_SILENCE: Duration = Duration::from_secs(60);
 
 /// A kubeconfig that leads nowhere.
