@@ -60,24 +60,8 @@ pub(crate) enum Command {
     Completion(commands::completion::Completion),
 }
 
-/// Parses a duration such as `10s`, `500ms` or `2m`.
-pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let bad = || format!("invalid duration `{text}`: use a number and a unit, such as 10s, 500ms or 2m");
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    match unit {
-        "ms" => Ok(std::time::Duration::from_millis(number)),
-        "s" => Ok(std::time::Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(std::time::Duration::from_secs).ok_or_else(bad),
-        _ => Err(bad()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use clap::CommandFactory;
 
     use super::*;
@@ -85,19 +69,5 @@ mod tests {
     #[test]
     fn the_flags_fit_together() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn durations_have_a_unit() {
-        for (text, want) in [
-            ("10s", Some(Duration::from_secs(10))),
-            ("500ms", Some(Duration::from_millis(500))),
-            ("2m", Some(Duration::from_secs(120))),
-            ("10", None),
-            ("s", None),
-            ("-1s", None),
-        ] {
-            assert_eq!(duration(text).ok(), want, "{text}");
-        }
     }
 }

@@ -42,20 +42,13 @@ async fn answer_all(sockets: Vec<std::net::TcpListener>, answerer: Answerer) {
 
 async fn accept_all(socket: TcpListener, answerer: Arc<Mutex<Answerer>>, door: Arc<Semaphore>) {
     while let Ok(place) = Arc::clone(&door).acquire_owned().await {
-        match socket.accept().await {
-            Ok((stream, _)) => {
-                let answerer = Arc::clone(&answerer);
-                tokio::spawn(async move {
-                    // Whatever went wrong, the client knows.
-                    let _ = converse(stream, &answerer).await;
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+        let stream = atoll_monitoring::accept(&socket).await;
+        let answerer = Arc::clone(&answerer);
+        tokio::spawn(async move {
+            // Whatever went wrong, the client knows.
+            let _ = converse(stream, &answerer).await;
+            drop(place);
+        });
     }
 }
 

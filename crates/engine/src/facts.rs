@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use atoll_api::names::annotation::{liveness, locality};
 use serde::{Deserialize, Serialize};
 
 use crate::names::{AppProtocol, Hostname, NodeName, PortName, Uid, Zone};
@@ -69,6 +70,12 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// As Kubernetes spells it; nothing said is TCP.
+    pub fn parse(text: Option<&str>) -> Option<Self> {
+        let text = text.unwrap_or(Self::Tcp.as_str());
+        [Self::Tcp, Self::Udp, Self::Sctp].into_iter().find(|protocol| protocol.as_str() == text)
+    }
+
     /// As Kubernetes spells it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -172,6 +179,18 @@ pub enum Liveness {
     Withdraw,
 }
 
+impl Liveness {
+    /// As users write it in an annotation.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            liveness::RETAIN => Some(Self::Retain),
+            liveness::PROBE => Some(Self::Probe),
+            liveness::WITHDRAW => Some(Self::Withdraw),
+            _ => None,
+        }
+    }
+}
+
 /// Which endpoints a consumer gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Locality {
@@ -185,10 +204,11 @@ pub enum Locality {
 impl Locality {
     /// As users write it in an annotation.
     pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "anywhere" | "Anywhere" => Some(Self::Anywhere),
-            "local-first" | "LocalFirst" => Some(Self::LocalFirst),
-            _ => None,
+        let is = |names: [&str; 2]| names.contains(&text);
+        if is(locality::ANYWHERE) {
+            Some(Self::Anywhere)
+        } else {
+            is(locality::LOCAL_FIRST).then_some(Self::LocalFirst)
         }
     }
 }

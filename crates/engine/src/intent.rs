@@ -8,6 +8,8 @@ pub mod imports;
 
 use std::collections::BTreeSet;
 
+use atoll_api::names::prefix;
+
 use crate::facts::{Liveness, Locality};
 use crate::names::{ClusterId, PortName, SliceName};
 use crate::services::naming;
@@ -26,7 +28,7 @@ impl Intent {
     /// How a consumer calls the slice that `source` calls `original`. No name of one kind is a name of the other.
     pub(crate) fn slice_name(self, world: &World, source: &ClusterId, original: &SliceName) -> SliceName {
         match self {
-            Self::Export => naming::slice("imported-", source, original, &world.clusters),
+            Self::Export => naming::slice(prefix::IMPORTED, source, original, &world.clusters),
             Self::CrossCluster => naming::dispatched(source, original, &world.clusters),
         }
     }

@@ -126,6 +126,11 @@ impl ServiceKey {
         Ok(Self { namespace: Namespace::parse(namespace)?, name: ServiceName::parse(name)? })
     }
 
+    /// Whether it is the Service of each cluster's own API, which never leaves its cluster.
+    pub fn is_kubernetes_api(&self) -> bool {
+        atoll_api::names::service::is_kubernetes_api(self.namespace.as_str(), self.name.as_str())
+    }
+
     /// What sorts before every service of a namespace.
     pub(crate) fn before_all_of(namespace: &Namespace) -> Self {
         Self { namespace: namespace.clone(), name: ServiceName("".into()) }

@@ -30,6 +30,7 @@ pub mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use atoll_api::names::{kind, label, namespace, service};
 use serde_json::Value;
 
 use crate::names::ClusterId;
@@ -411,7 +412,7 @@ impl Placer {
                     set_replicas(&mut object, template, replicas);
                 }
                 if self.is_scaled_in(key, &id) {
-                    object["metadata"]["labels"][autoscale::RETAIN_REPLICAS] = "true".into();
+                    object["metadata"]["labels"][label::RETAIN_REPLICAS] = "true".into();
                 }
                 let object = overrides::apply(&self.overrides, key, object, &id, cluster).map(Arc::new);
                 let suspended = speaks.is_some_and(|decision| decision.suspension.holds_up(id.as_str()));
@@ -459,24 +460,23 @@ fn set_replicas(object: &mut Value, template: &Value, replicas: i64) {
 /// Whether members have it without us: what services bring, and the CRDs that a join installs, which are never taken away.
 fn is_made_by_members(key: &ObjectKey) -> bool {
     let installed = [
-        "clusterproperties.about.k8s.io",
-        "serviceexports.multicluster.x-k8s.io",
-        "serviceimports.multicluster.x-k8s.io",
+        (kind::about::CLUSTER_PROPERTIES, kind::about::GROUP),
+        (kind::mcs::SERVICE_EXPORTS, kind::mcs::GROUP),
+        (kind::mcs::SERVICE_IMPORTS, kind::mcs::GROUP),
     ];
-    key.kind.is("multicluster.x-k8s.io", "ServiceImport")
+    key.kind.is(kind::mcs::GROUP, kind::mcs::SERVICE_IMPORT)
         || (key.kind.is("apiextensions.k8s.io", "CustomResourceDefinition")
-            && installed.contains(&key.name.as_str()))
+            && key.name.split_once('.').is_some_and(|name| installed.contains(&name)))
 }
 
 /// Whether a template may leave the hub at all: what a control plane keeps for itself does not.
 pub fn travels(key: &ObjectKey, template: &Value) -> bool {
-    let reserved = ["kube-", "karmada-es-"].iter().any(|prefix| key.namespace.starts_with(prefix))
-        || ["karmada-system", "karmada-cluster", "atoll-system"].contains(&key.namespace.as_str());
-    let own = ["policy.karmada.io", "work.karmada.io", "cluster.karmada.io"].contains(&key.kind.group());
+    let reserved = namespace::is_control_plane(&key.namespace);
+    let own = [kind::policy::GROUP, kind::work::GROUP, kind::cluster::GROUP].contains(&key.kind.group());
     let made = match (key.kind.group(), key.kind.kind.as_str()) {
         ("", "ConfigMap") => key.name == "kube-root-ca.crt",
         ("", "ServiceAccount") => key.name == "default",
-        ("", "Service") => key.namespace == "default" && key.name == "kubernetes",
+        ("", "Service") => service::is_kubernetes_api(&key.namespace, &key.name),
         ("", "Secret") => template["type"] == "kubernetes.io/service-account-token",
         ("", "Event") | ("events.k8s.io", "Event") | ("coordination.k8s.io", "Lease") => true,
         _ => false,

@@ -4,6 +4,8 @@ pub mod text;
 
 use std::sync::Arc;
 
+use atoll_api::names::reason;
+
 use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
 use crate::intent::imports::ImportPort;
 use crate::names::{ClusterId, PortName, ServiceName};
@@ -27,8 +29,10 @@ impl Invalid {
     /// The reason of `Valid=False`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::NoService => "NoService",
-            Self::ExternalName | Self::DerivedService | Self::KubernetesApi => "InvalidServiceType",
+            Self::NoService => reason::export::NO_SERVICE,
+            Self::ExternalName | Self::DerivedService | Self::KubernetesApi => {
+                reason::export::INVALID_SERVICE_TYPE
+            }
         }
     }
 }
@@ -76,15 +80,15 @@ impl Disputed {
     /// The reason of `Conflict=True`.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Ports => "PortConflict",
-            Self::Type { .. } => "TypeConflict",
-            Self::SessionAffinity(_) => "SessionAffinityConflict",
-            Self::SessionAffinityConfig(_) => "SessionAffinityConfigConflict",
-            Self::Labels => "LabelsConflict",
-            Self::Annotations => "AnnotationsConflict",
-            Self::InternalTrafficPolicy(_) => "InternalTrafficPolicyConflict",
-            Self::TrafficDistribution(_) => "TrafficDistributionConflict",
-            Self::IpFamilies(_) => "IPFamilyConflict",
+            Self::Ports => reason::export::PORT_CONFLICT,
+            Self::Type { .. } => reason::export::TYPE_CONFLICT,
+            Self::SessionAffinity(_) => reason::export::SESSION_AFFINITY_CONFLICT,
+            Self::SessionAffinityConfig(_) => reason::export::SESSION_AFFINITY_CONFIG_CONFLICT,
+            Self::Labels => reason::export::LABELS_CONFLICT,
+            Self::Annotations => reason::export::ANNOTATIONS_CONFLICT,
+            Self::InternalTrafficPolicy(_) => reason::export::INTERNAL_TRAFFIC_POLICY_CONFLICT,
+            Self::TrafficDistribution(_) => reason::export::TRAFFIC_DISTRIBUTION_CONFLICT,
+            Self::IpFamilies(_) => reason::export::IP_FAMILY_CONFLICT,
         }
     }
 }
@@ -136,9 +140,9 @@ impl ExportReady {
     /// The reason of `Ready`.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Exported { .. } => "Exported",
-            Self::Pending(_) => "Pending",
-            Self::Failed(_) => "Failed",
+            Self::Exported { .. } => reason::export::EXPORTED,
+            Self::Pending(_) => reason::export::PENDING,
+            Self::Failed(_) => reason::export::FAILED,
         }
     }
 }
@@ -171,9 +175,10 @@ impl ImportReady {
     /// The reason of `Ready`.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Ready => "Ready",
-            Self::IpFamilyNotSupported { .. } => "IPFamilyNotSupported",
-            Self::NamesTaken { .. } | Self::NoPortAsked { .. } => "Pending",
+            Self::Ready => reason::import::READY,
+            Self::IpFamilyNotSupported { .. } => reason::import::IP_FAMILY_NOT_SUPPORTED,
+            Self::NamesTaken { .. } => reason::import::NAMES_TAKEN,
+            Self::NoPortAsked { .. } => reason::import::NO_SUCH_PORT,
         }
     }
 }

@@ -9,7 +9,7 @@ use atoll_lb_kube::Pool;
 use crate::mcs::balancing::Balancing;
 
 /// The namespace in the hub's API, and in members, where what is ours and belongs to no service lives.
-pub const NAMESPACE: &str = "atoll-system";
+pub const NAMESPACE: &str = atoll_api::names::namespace::HUB;
 
 /// The shortest lease that can be renewed in time.
 pub const SHORTEST_LEASE: Duration = Duration::from_secs(2);

@@ -35,7 +35,6 @@ pub use mirrored::mirrored;
 pub use permit::Permit;
 pub use report::{Assignment, Dispatched, Problem, Report, Written};
 pub use shell::{Handle, spawn};
-pub use text::DERIVED_SERVICE_AWAITED;
 
 /// Which member this is, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use atoll_api::names::{annotation, label, managed_by};
+use atoll_api::names::{annotation, label, managed_by, prefix};
 use atoll_engine::names::ServiceKey;
 use atoll_engine::plan::Slice;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
@@ -14,7 +14,7 @@ pub fn mirrored(of: &ServiceKey, slice: &Slice, hub: &str) -> EndpointSlice {
     let labels = [
         (label::HUB, hub.to_owned()),
         (label::MANAGED_BY, managed_by::KARMADA_IMPORT.to_owned()),
-        (label::SERVICE_NAME, format!("derived-{}", of.name).chars().take(63).collect()),
+        (label::SERVICE_NAME, format!("{}{}", prefix::DERIVED, of.name).chars().take(63).collect()),
         (label::MCS_SERVICE_NAME, of.name.to_string()),
         (label::SOURCE_CLUSTER, slice.source.to_string()),
     ];

@@ -13,7 +13,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 /// What there is to say.
 pub trait Pages: Send + Sync + 'static {
@@ -23,17 +23,23 @@ pub trait Pages: Send + Sync + 'static {
     fn metrics(&self) -> String;
 }
 
-/// Serves the pages until it is dropped.
-pub async fn serve(listener: TcpListener, pages: Arc<impl Pages>) {
+/// The next connection. A failure, such as too many open files, is logged and waited out.
+pub async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
             }
-        };
+        }
+    }
+}
+
+/// Serves the pages until it is dropped.
+pub async fn serve(listener: TcpListener, pages: Arc<impl Pages>) {
+    loop {
+        let stream = accept(&listener).await;
         let pages = Arc::clone(&pages);
         tokio::spawn(async move {
             let respond = service_fn(|request: Request<Incoming>| {

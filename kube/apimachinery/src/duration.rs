@@ -1,49 +1,8 @@
-//! Durations as Go writes them, and as API fields of format `duration` allow them.
+//! Durations as API fields of format `duration` allow them: as Go writes them, or in words.
 
 /// Nanoseconds of a text such as `1h30m`, `1.5s` or `3 days`.
 pub(crate) fn parse(text: &str) -> Option<i64> {
-    go(text).or_else(|| worded(text))
-}
-
-/// Go's own form: `[-+]` then numbers with units, or a bare 0.
-fn go(text: &str) -> Option<i64> {
-    let (sign, mut rest) = match text.strip_prefix(['-', '+']) {
-        Some(rest) if text.starts_with('-') => (-1.0, rest),
-        Some(rest) => (1.0, rest),
-        None => (1.0, text),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, after) = rest.split_at(end);
-        if number.is_empty() || number == "." || number.matches('.').count() > 1 {
-            return None;
-        }
-        let number = if number.ends_with('.') { format!("{number}0") } else { format!("0{number}") };
-        let end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        let (unit, left) = after.split_at(end);
-        total += number.parse::<f64>().ok()? * unit_nanos(unit)?;
-        rest = left;
-    }
-    limited(sign * total)
-}
-
-fn unit_nanos(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "ns" => 1.0,
-        "us" | "µs" | "μs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "m" => 60e9,
-        "h" => 3600e9,
-        _ => return None,
-    })
+    atoll_duration::nanos(text).or_else(|| worded(text))
 }
 
 /// The looser form: whole numbers with words, anything between them ignored.
@@ -77,12 +36,7 @@ fn worded(text: &str) -> Option<i64> {
             }
         }
     }
-    if found { limited(total) } else { None }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
-fn limited(nanos: f64) -> Option<i64> {
-    (nanos.abs() < 9.2e18).then_some(nanos.round() as i64)
+    if found { atoll_duration::whole(total) } else { None }
 }
 
 #[cfg(test)]

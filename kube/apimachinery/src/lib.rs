@@ -12,6 +12,7 @@ pub mod admission;
 pub mod apply;
 pub mod builtin;
 mod cel;
+pub mod conditions;
 mod duration;
 mod go;
 pub mod invalid;

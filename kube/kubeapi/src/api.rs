@@ -1,6 +1,6 @@
 //! The whole API: what it is made of, how it starts, and the way of one request through it.
 
-mod bootstrap;
+pub(crate) mod bootstrap;
 mod dispatch;
 mod service;
 
@@ -17,7 +17,6 @@ use crate::pods::Pods;
 use crate::resources::addresses::{Addresses, Network};
 use crate::resources::registry::{Registry, Served};
 use crate::storage::store::Store;
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -105,11 +104,11 @@ impl Options {
         self
     }
 
-    /// The network that Services get their addresses from (10.96.0.0/16 by default): an address in it, and
-    /// how many bits all its addresses have in common, at most 30.
+    /// The network that Services get their addresses from (10.96.0.0/16 by default), with a prefix of at most
+    /// 30 bits.
     #[must_use]
-    pub fn service_network(mut self, address: Ipv4Addr, bits: u8) -> Self {
-        self.network = Network::new(address, bits);
+    pub fn service_network(mut self, range: ipnet::Ipv4Net) -> Self {
+        self.network = Network::new(range);
         self
     }
 

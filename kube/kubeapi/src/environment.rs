@@ -53,17 +53,8 @@ impl SharedEnvironment {
 
     /// A random (version 4) UUID.
     pub(crate) fn uid(&self) -> String {
-        let (high, low) = (self.0.random(), self.0.random());
-        let high = (high & 0xffff_ffff_ffff_0fff) | 0x4000;
-        let low = (low & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
-        format!(
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            high >> 32,
-            (high >> 16) & 0xffff,
-            high & 0xffff,
-            low >> 48,
-            low & 0xffff_ffff_ffff
-        )
+        let random = (u128::from(self.0.random()) << 64) | u128::from(self.0.random());
+        uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid().to_string()
     }
 
     /// Five letters for the end of a generated name.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::RangeInclusive;
 
+use ipnet::Ipv4Net;
+
 /// The port of a member's API server.
 const API_PORT: u16 = 6443;
 
@@ -22,6 +24,10 @@ impl Block {
         Ipv4Addr::new(127, self.0, third, fourth)
     }
 
+    fn network(self, third: u8, bits: u8) -> Ipv4Net {
+        Ipv4Net::new_assert(self.at(third, 0), bits)
+    }
+
     /// Where the API server listens.
     pub fn api(self) -> SocketAddrV4 {
         SocketAddrV4::new(self.at(0, 1), API_PORT)
@@ -38,32 +44,32 @@ impl Block {
     }
 
     /// The network of pods, as the node declares it.
-    pub fn pod_cidr(self) -> (Ipv4Addr, u8) {
-        (self.at(0, 0), 17)
+    pub fn pod_cidr(self) -> Ipv4Net {
+        self.network(0, 17)
     }
 
     /// The addresses that pods may get, as networks, and nothing of the member's own beside them.
-    pub fn pod_ranges(self) -> [(Ipv4Addr, u8); 7] {
+    pub fn pod_ranges(self) -> [Ipv4Net; 7] {
         [(1, 24), (2, 23), (4, 22), (8, 21), (16, 20), (32, 19), (64, 18)]
-            .map(|(third, bits)| (self.at(third, 0), bits))
+            .map(|(third, bits)| self.network(third, bits))
     }
 
     /// The network of Services.
-    pub fn service_cidr(self) -> (Ipv4Addr, u8) {
-        (self.at(128, 0), 17)
+    pub fn service_cidr(self) -> Ipv4Net {
+        self.network(128, 17)
     }
 }
 
 impl Block {
     /// Is it an address of this block?
     pub fn holds(self, address: std::net::IpAddr) -> bool {
-        matches!(address, std::net::IpAddr::V4(address) if address.octets()[..2] == [127, self.0])
+        matches!(address, std::net::IpAddr::V4(address) if self.network(0, 16).contains(&address))
     }
 }
 
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/16", self.at(0, 0))
+        write!(f, "{}", self.network(0, 16))
     }
 }
 
@@ -71,31 +77,26 @@ impl fmt::Display for Block {
 mod tests {
     use super::*;
 
-    fn holds((network, bits): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
-        let rest = 32 - u32::from(bits);
-        network.to_bits() >> rest == address.to_bits() >> rest
-    }
-
     #[test]
     fn no_address_has_two_uses() {
         for block in [Block(1), Block(255)] {
             let (pods, services) = (block.pod_cidr(), block.service_cidr());
             for address in [*block.pods().start(), *block.pods().end()] {
-                assert!(holds(pods, address) && !holds(services, address), "{address}");
+                assert!(pods.contains(&address) && !services.contains(&address), "{address}");
             }
             for own in [*block.api().ip(), block.dns()] {
-                assert!(!block.pods().contains(&own) && !holds(services, own), "{own}");
+                assert!(!block.pods().contains(&own) && !services.contains(&own), "{own}");
             }
-            assert!(!holds(pods, services.0), "{services:?}");
-            let allowed = |address| block.pod_ranges().iter().any(|range| holds(*range, address));
+            assert!(!pods.contains(&services), "{services}");
+            let allowed = |address: Ipv4Addr| block.pod_ranges().iter().any(|range| range.contains(&address));
             assert!(allowed(*block.pods().start()) && allowed(*block.pods().end()));
-            assert!(!allowed(*block.api().ip()) && !allowed(block.dns()) && !allowed(services.0));
+            assert!(!allowed(*block.api().ip()) && !allowed(block.dns()) && !allowed(services.addr()));
         }
     }
 
     #[test]
     fn blocks_share_nothing() {
-        assert!(!holds(Block(3).pod_cidr(), *Block(4).pods().start()));
-        assert!(!holds(Block(3).service_cidr(), Block(4).service_cidr().0));
+        assert!(!Block(3).pod_cidr().contains(Block(4).pods().start()));
+        assert!(!Block(3).service_cidr().contains(&Block(4).service_cidr()));
     }
 }

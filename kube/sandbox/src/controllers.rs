@@ -22,7 +22,7 @@ mod job;
 mod queue;
 mod replicaset;
 mod shell;
-mod slices;
+pub(crate) mod slices;
 mod statefulset;
 mod template;
 #[cfg(test)]

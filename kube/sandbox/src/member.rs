@@ -85,11 +85,10 @@ impl Member {
     pub async fn start(options: Options) -> Result<Self, MemberError> {
         let name = || options.name.clone();
         let (block, runtime) = (options.block, Runtime::new());
-        let (network, bits) = block.service_cidr();
         let pods: Arc<dyn atoll_kubeapi::pods::Pods> = Arc::clone(&runtime) as _;
         let api = atoll_kubeapi::Options::default()
             .pods(pods)
-            .service_network(network, bits)
+            .service_network(block.service_cidr())
             .loopback_endpoints(true);
         let host =
             HostOptions { data_dir: &options.data_dir, address: SocketAddr::V4(block.api()), names: &[] };

@@ -71,18 +71,17 @@ pub async fn measure(
     for (server, row) in servers.iter().zip(&mut rows) {
         row.rss_empty_mb = memory(server.as_ref());
     }
+    let say = |what: &str, round: usize, at: usize| {
+        let (of, name) = (options.amounts.rounds, servers[at].name());
+        progress(&format!("{what}, round {} of {of}, {name}", round + 1));
+    };
     let mut loads = Vec::new();
     for server in servers {
         loads.push(Load::on(server.as_ref(), options.amounts.clients).await?);
     }
     for round in 0..options.amounts.rounds {
         for at in turns(servers.len(), round) {
-            progress(&format!(
-                "creates, round {} of {}, {}",
-                round + 1,
-                options.amounts.rounds,
-                servers[at].name()
-            ));
+            say("creates", round, at);
             let names = options.amounts.objects_of(round);
             rows[at].creates.add(loads[at].create(names).await?);
         }
@@ -93,24 +92,14 @@ pub async fn measure(
     }
     for round in 0..options.amounts.rounds {
         for at in turns(servers.len(), round) {
-            progress(&format!(
-                "updates, round {} of {}, {}",
-                round + 1,
-                options.amounts.rounds,
-                servers[at].name()
-            ));
+            say("updates", round, at);
             let names = options.amounts.objects_of(round);
             rows[at].updates.add(loads[at].update(names, round).await?);
         }
     }
     for round in 0..options.amounts.rounds {
         for at in turns(servers.len(), round) {
-            progress(&format!(
-                "watchers, round {} of {}, {}",
-                round + 1,
-                options.amounts.rounds,
-                servers[at].name()
-            ));
+            say("watchers", round, at);
             let seen = watchers::measure(servers[at].as_ref(), &options.amounts, round).await?;
             rows[at].watch_ms.extend(seen.times);
             rows[at].watches_ended += seen.ended;

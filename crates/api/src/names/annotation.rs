@@ -10,8 +10,8 @@ pub const API_APPROVED: &str = "api-approved.kubernetes.io";
 /// On a ServiceImport in a member: since when which cluster's endpoints are stale. The member's half of the hub writes it;
 /// operators read it. (A `MultiClusterService` has `status.clusters[].staleSince` instead.)
 pub const STALE_SINCE: &str = "atoll.dev/stale-since";
-/// On a ServiceExport or a `MultiClusterService`: how strongly clients are kept to endpoints of their own cluster or
-/// zone. Users set it; the engine reads it, and defines its values.
+/// On a ServiceExport or a `MultiClusterService`: how strongly clients are kept to endpoints of their own cluster; one of
+/// [`locality`]. Users set it; the engine reads it.
 pub const LOCALITY: &str = "atoll.dev/locality";
 /// On a ServiceExport or a `MultiClusterService`: what happens to endpoints of a lost cluster; one of [`liveness`].
 /// Users set it; the engine reads it.
@@ -32,6 +32,12 @@ pub const ADOPTED: &str = "atoll.dev/adopted";
 /// takes a cluster off it when the copy is gone.
 pub const HOLDERS: &str = "atoll.dev/holders";
 
+/// On the hubs' Lease: which process of an identity holds it. Our own code reads it.
+pub const INCARNATION: &str = "atoll.dev/incarnation";
+
+/// On an object of several clusters' lists, in `atoll get -o json`: the cluster that it is of. Karmada's users know it.
+pub const FROM_CLUSTER: &str = "resource.karmada.io/cached-from-cluster";
+
 /// On a `MultiClusterService` of type `LoadBalancer`: users set them; the hub reads them, and passes all to the provider.
 pub mod balancing {
     /// What each cluster gets, as in `paris=3,tokyo=1`.
@@ -42,6 +48,10 @@ pub mod balancing {
     pub const ADDRESSES: &str = "atoll.dev/lb-addresses";
     /// `Maglev` or `LeastConnections`. Of the built-in balancer.
     pub const ALGORITHM: &str = "atoll.dev/lb-algorithm";
+    /// The value of [`ALGORITHM`] that keeps a client's connections to one backend as far as it can; the default.
+    pub const MAGLEV: &str = "Maglev";
+    /// The value of [`ALGORITHM`] that sends a connection to the backend with the fewest.
+    pub const LEAST_CONNECTIONS: &str = "LeastConnections";
     /// With the value `true` backends are told who the client is, by the PROXY protocol. Of the built-in balancer.
     pub const PROXY_PROTOCOL: &str = "atoll.dev/lb-proxy-protocol";
     /// On a `ConfigMap` of the built-in balancer: the uid of the `MultiClusterService` that it is for. Our own code reads it.
@@ -56,6 +66,14 @@ pub mod liveness {
     pub const WITHDRAW: &str = "Withdraw";
     /// Drop those that also fail the probe, but never the last ones of a service.
     pub const PROBE: &str = "Probe";
+}
+
+/// The values of [`LOCALITY`]. Each can be written in two ways.
+pub mod locality {
+    /// Endpoints of all clusters; the default.
+    pub const ANYWHERE: [&str; 2] = ["anywhere", "Anywhere"];
+    /// Endpoints of other clusters only while there is none here that is ready.
+    pub const LOCAL_FIRST: [&str; 2] = ["local-first", "LocalFirst"];
 }
 
 /// The values of [`IMPORT`].

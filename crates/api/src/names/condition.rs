@@ -35,3 +35,11 @@ pub mod multi_cluster_service {
     /// Clients reach it through its load balancer. Ours, and of type `LoadBalancer` only.
     pub const LOAD_BALANCER_READY: &str = "LoadBalancerReady";
 }
+
+/// On a `ResourceBinding` or a `ClusterResourceBinding` (Karmada).
+pub mod binding {
+    /// Clusters were chosen for the object.
+    pub const SCHEDULED: &str = "Scheduled";
+    /// Every chosen cluster holds it.
+    pub const FULLY_APPLIED: &str = "FullyApplied";
+}

@@ -25,3 +25,21 @@ pub mod import {
     /// The derived Service could not be written.
     pub const SYNC_DERIVED_SERVICE_FAILED: &str = "SyncDerivedServiceFailed";
 }
+
+/// On a policy, or on a template that one has.
+pub mod policy {
+    /// On a policy that can't be read, or that selects nothing.
+    pub const APPLY_FAILED: &str = "ApplyPolicyFailed";
+    /// On an override policy that can't be read.
+    pub const APPLY_OVERRIDE_FAILED: &str = "ApplyOverridePolicyFailed";
+    /// On a template for which no cluster was chosen.
+    pub const SCHEDULE_FAILED: &str = "ScheduleBindingFailed";
+    /// On a template whose policy names a cluster that is no member.
+    pub const CLUSTER_NOT_FOUND: &str = "ClusterNotFound";
+}
+
+/// On a Namespace of the hub.
+pub mod namespace {
+    /// Its [`super::super::annotation::IMPORT`] has a value that we do not know. Ours.
+    pub const UNKNOWN_IMPORT_MODE: &str = "UnknownImportMode";
+}

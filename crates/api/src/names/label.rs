@@ -41,3 +41,10 @@ pub const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
 pub const CLAIMED_BY_MCS: &str = "MultiClusterService";
 /// On a Namespace in the hub: with the value `true` it is not made in members. Users set it.
 pub const SKIP_NAMESPACE: &str = "namespace.karmada.io/skip-auto-propagation";
+/// On a template, or on a copy: with the value `true` a copy keeps the replicas that it has in its member. Karmada's users set it.
+pub const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
+
+/// On a `ConfigMap` in the hub's namespace: what the hub remembers of one service. Our own code reads it.
+pub const MEMORY: &str = "atoll.dev/memory";
+/// On what `join` makes in the hub for a member, its Secret: the member's name. `unjoin` reads it.
+pub const CLUSTER: &str = "atoll.dev/cluster";

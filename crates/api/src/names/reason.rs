@@ -44,8 +44,14 @@ pub mod export {
 pub mod import {
     /// `Ready` is True.
     pub const READY: &str = "Ready";
-    /// `Ready` is False or Unknown: not usable yet.
+    /// `Ready` is False or Unknown: on its way, not usable yet.
     pub const PENDING: &str = "Pending";
+    /// `Ready` is False: the derived Service can't be called anything, since Services of others have its names. Ours.
+    pub const NAMES_TAKEN: &str = "DerivedServiceNamesTaken";
+    /// `Ready` is False: the API server does not accept the derived Service. Ours.
+    pub const REFUSED: &str = "DerivedServiceRefused";
+    /// `Ready` is False: the service has none of the ports that the hub's ServiceImport names. Ours.
+    pub const NO_SUCH_PORT: &str = "NoSuchPort";
     /// `Ready` is False: this cluster has none of the service's IP families.
     pub const IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
 }
@@ -88,4 +94,18 @@ pub mod multi_cluster_service {
     pub const NO_ADDRESS_YET: &str = "NoAddressYet";
     /// `LoadBalancerReady` is False: it has an address, and no provider has an endpoint that can be used.
     pub const NOBODY_ANSWERS: &str = "NobodyAnswers";
+}
+
+/// On a `ResourceBinding` or a `ClusterResourceBinding` (Karmada).
+pub mod binding {
+    /// `Scheduled` is True.
+    pub const SCHEDULED: &str = "Success";
+    /// `Scheduled` is False: no cluster fits.
+    pub const NO_CLUSTER_FIT: &str = "NoClusterFit";
+    /// `Scheduled` is False: clusters fit, but not as the policy wants them.
+    pub const UNSCHEDULABLE: &str = "Unschedulable";
+    /// `FullyApplied` is True.
+    pub const FULLY_APPLIED: &str = "FullyAppliedSuccess";
+    /// `FullyApplied` is False; the message names the members that lack it.
+    pub const NOT_FULLY_APPLIED: &str = "FullyAppliedFailed";
 }

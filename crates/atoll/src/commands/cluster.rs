@@ -10,7 +10,7 @@ use super::clusters::Clusters;
 use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::objects::rest::{Form, Rest};
-use crate::objects::{hide_managers, text};
+use crate::objects::{catalog, hide_managers, text};
 use crate::output::Format;
 
 /// How often a change is tried that others come before.
@@ -87,8 +87,7 @@ impl Change {
         change: impl Fn(&Value) -> Result<Option<Value>, Failure>,
     ) -> anyhow::Result<()> {
         let rest = Rest::new(self.hub.config().await?)?;
-        let path =
-            format!("/apis/cluster.karmada.io/v1alpha1/clusters/{}", crate::objects::catalog::escaped(name));
+        let path = catalog::member(name);
         let what = format!("cannot update member `{name}`");
         let failed = |error: &kube::Error| match error {
             kube::Error::Api(status) if status.code == 404 => {

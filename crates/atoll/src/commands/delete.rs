@@ -8,7 +8,6 @@ use kube::Error;
 use serde_json::Value;
 
 use super::apply::{Kinds, namespace_of};
-use crate::cli::duration;
 use crate::context::ClusterApi;
 use crate::failure::{self, Failure};
 use crate::objects::catalog::Resource;
@@ -52,7 +51,7 @@ pub(crate) struct Delete {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     wait: bool,
     /// How long to wait for each object.
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = atoll_duration::parse)]
     timeout: Duration,
 }
 

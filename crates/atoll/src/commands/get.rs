@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use atoll_api::names::annotation;
 use clap::{Args, ValueEnum};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -13,9 +14,6 @@ use crate::objects::table::{TableOptions, TablePrinter};
 use crate::objects::targets::{self, Target};
 use crate::objects::{conditions_table, hide_managers, text};
 use crate::output;
-
-/// On an object of several clusters' lists: the cluster that it is of. Karmada's users know it.
-const FROM_CLUSTER: &str = "resource.karmada.io/cached-from-cluster";
 
 /// Display one or many objects.
 ///
@@ -383,7 +381,7 @@ fn objects(found: &[Found]) -> Vec<(&Found, Value)> {
             object["kind"] = target.resource.kind.as_str().into();
             hide_managers(&mut object);
             if let Some(cluster) = cluster {
-                object["metadata"]["annotations"][FROM_CLUSTER] = cluster.as_str().into();
+                object["metadata"]["annotations"][annotation::FROM_CLUSTER] = cluster.as_str().into();
             }
             all.push((one, object));
         }

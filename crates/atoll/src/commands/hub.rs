@@ -22,7 +22,6 @@ use atoll_lb::{Balancer, DataPath, allow_many_files};
 use atoll_lb_kube::{Follow, Pool, follow};
 use embedded::Embedded;
 
-use crate::cli::duration;
 use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::logs::{self, Format};
@@ -66,7 +65,7 @@ pub(crate) struct Hub {
     #[arg(long, value_name = "NAME")]
     api_name: Vec<String>,
     /// How long the leader or a member may be silent before it counts as lost; from 2s to 60m.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = atoll_duration::parse)]
     lease_time: Duration,
     /// Name of this replica: stable across restarts, unique among replicas [default: the host name].
     #[arg(long, value_name = "NAME", env = "ATOLL_IDENTITY")]

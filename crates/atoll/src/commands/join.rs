@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use atoll_hub::join::{Place, Propagation, Request};
-use atoll_hub::networks::{Networks, Range, Ranges};
+use atoll_hub::networks::{self, Networks, Ranges};
 use clap::Args;
+use ipnet::IpNet;
 
 use crate::context::HubApi;
 use crate::failure::Failure;
@@ -44,14 +45,14 @@ pub(crate) struct Join {
     #[arg(long, value_name = "NAME")]
     clusterset: Option<String>,
     /// Pod network. Endpoints outside of the declared networks and the nodes are not exported. Can be repeated.
-    #[arg(long = "pod-cidr", value_name = "CIDR")]
-    pods: Vec<Range>,
+    #[arg(long = "pod-cidr", value_name = "CIDR", value_parser = networks::range)]
+    pods: Vec<IpNet>,
     /// Service network, if the cluster's API does not show it. Can be repeated.
-    #[arg(long = "service-cidr", value_name = "CIDR")]
-    services: Vec<Range>,
+    #[arg(long = "service-cidr", value_name = "CIDR", value_parser = networks::range)]
+    services: Vec<IpNet>,
     /// Network whose endpoints are always exported, such as a part of 127.0.0.0/8. Can be repeated.
-    #[arg(long = "endpoint-cidr", value_name = "CIDR")]
-    endpoints: Vec<Range>,
+    #[arg(long = "endpoint-cidr", value_name = "CIDR", value_parser = networks::range)]
+    endpoints: Vec<IpNet>,
     /// Join even if pod or service networks overlap with those of another member.
     #[arg(long)]
     allow_overlap: bool,
@@ -102,7 +103,7 @@ impl Join {
         self,
         interrupted: impl Future<Output = ()>,
     ) -> Result<atoll_hub::join::Joined, atoll_hub::join::JoinError> {
-        let ranges = |list: Vec<Range>| Ranges(list.into_iter().collect());
+        let ranges = |list: Vec<IpNet>| Ranges(list.into_iter().collect());
         let request = Request {
             name: self.name,
             namespace: self.hub.namespace.clone(),

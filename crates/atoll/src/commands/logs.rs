@@ -6,7 +6,6 @@ use clap::Args;
 use futures_util::AsyncReadExt;
 use http::Request;
 
-use crate::cli::duration;
 use crate::context::ClusterApi;
 use crate::objects::pods;
 use crate::objects::rest::{Rest, with_query};
@@ -45,7 +44,7 @@ pub(crate) struct Logs {
     #[arg(short, long)]
     previous: bool,
     /// Only print logs newer than this, such as 10s or 5m.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = atoll_duration::parse)]
     since: Option<Duration>,
     /// Print a timestamp before each line.
     #[arg(long)]

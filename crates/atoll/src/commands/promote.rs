@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::objects::catalog::{Catalog, Resource, escaped};
 use crate::objects::rest::{Form, Rest, subject};
 use crate::objects::targets::{self, Target};
-use crate::objects::{promotion, text};
+use crate::objects::{catalog, promotion, text};
 use crate::output::{self, Format};
 
 /// Turn an object of a member into a template in the hub.
@@ -130,7 +130,7 @@ impl Promote {
     /// Only a member can have it back.
     async fn check_member(&self, hub: &Rest) -> Result<(), Failure> {
         let what = format!("cannot get member `{}`", self.cluster);
-        let path = format!("/apis/cluster.karmada.io/v1alpha1/clusters/{}", escaped(&self.cluster));
+        let path = catalog::member(&self.cluster);
         match hub.find(&path).await.map_err(|error| Failure::request(&what, &error))? {
             Some(_) => Ok(()),
             None => Err(Failure::usage(

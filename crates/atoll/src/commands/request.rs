@@ -8,7 +8,6 @@ use clap::Args;
 use serde_json::json;
 use tokio::io::AsyncBufReadExt;
 
-use crate::cli::duration;
 use crate::commands::up::control::{self, Call, Command, Protocol, Reply};
 use crate::commands::up::state::Dir;
 use crate::failure::Failure;
@@ -50,10 +49,10 @@ pub(crate) struct Request {
     #[arg(long, value_name = "TEXT", default_value = "hello")]
     send: String,
     /// How long to repeat the call.
-    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = atoll_duration::parse)]
     duration: Duration,
     /// Pause between calls.
-    #[arg(long, value_name = "DURATION", default_value = "250ms", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "250ms", value_parser = atoll_duration::parse)]
     interval: Duration,
     /// Directory of the sandbox [default: that of $KUBECONFIG, or ~/.atoll/up].
     #[arg(long, value_name = "DIR", env = "ATOLL_UP_DIR")]

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::duration;
 use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::{logs, progress};
@@ -28,7 +27,7 @@ pub(crate) struct Unjoin {
     #[arg(long)]
     force: bool,
     /// How long to wait for the hub to finish.
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = atoll_duration::parse)]
     timeout: Duration,
 }
 

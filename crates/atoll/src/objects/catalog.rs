@@ -1,10 +1,17 @@
 //! What a cluster serves, and what people call it. Pure: discovery in, resources out.
 
+use atoll_api::names::kind::cluster;
 use kube::core::discovery::v2::APIGroupDiscoveryList;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// What stands for itself in a path or a query.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The path of a member in the hub's API.
+pub(crate) fn member(name: &str) -> String {
+    let (group, version, plural) = (cluster::GROUP, cluster::V1ALPHA1, cluster::CLUSTERS);
+    format!("/apis/{group}/{version}/{plural}/{}", escaped(name))
+}
 
 /// Text as it stands in a path or a query.
 pub(crate) fn escaped(text: &str) -> String {

@@ -183,7 +183,7 @@ fn an_invalid_range_or_duration_is_a_usage_error() {
         ),
         (
             &["hub", "--lease-time", "10"],
-            "invalid duration `10`: use a number and a unit, such as 10s, 500ms or 2m",
+            "invalid duration \"10\": use a number and a unit, such as 500ms, 10s or 2m",
         ),
         (&["join", "a"], "--cluster-kubeconfig"),
     ] {

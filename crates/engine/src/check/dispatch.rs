@@ -20,7 +20,7 @@ pub(super) fn dispatch(
     planned: &ClusterPlan,
     report: &mut dyn FnMut(Broken),
 ) {
-    let api = key.namespace.as_str() == "default" && key.name.as_str() == "kubernetes";
+    let api = key.is_kubernetes_api();
     let asked = world.intents.as_ref().map(|intents| intents.get(key).filter(|_| !api));
     let consumer = asked.is_some_and(|asked| asked.is_some_and(|asked| asked.consumers.contains(id)));
     let state = cluster.namespaces.get(&key.namespace);

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use atoll_api::names::is_reserved;
+
 use super::Broken;
 use crate::facts::{Capabilities, NamespaceState};
 use crate::intent::imports::Asked;
 use crate::memory::{Offer, ServiceMemory};
 use crate::names::{ClusterId, ServiceKey, ServiceName};
 use crate::plan::{ExportStatus, Import, ImportPlan, Plan, WhyAbsent, WhyUntouched};
-use crate::services::exported::is_reserved;
 use crate::world::{Cluster, World};
 
 fn valid_exports(memory: &ServiceMemory) -> BTreeSet<ClusterId> {

@@ -1,6 +1,6 @@
 //! Whose replicas an autoscaler sees to: those of the workload that a `HorizontalPodAutoscaler` among the templates targets.
 //!
-//! In every cluster that gets the autoscaler, the workload's copy is labelled [`RETAIN_REPLICAS`]: its replicas are the member's own
+//! In every cluster that gets the autoscaler, the workload's copy is labelled [`RETAIN_REPLICAS`](atoll_api::names::label::RETAIN_REPLICAS): its replicas are the member's own
 //! from then on, or hub and autoscaler would undo each other's work.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,9 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::object::{Kind, ObjectKey, group_of};
-
-/// On a template, or on a copy: with the value `true` a copy keeps the replicas that it has in its member. Karmada's users set it.
-pub const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 
 /// A workload, as an autoscaler calls it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

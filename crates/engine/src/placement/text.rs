@@ -1,5 +1,7 @@
 //! The one place that makes prose of placement's reasons.
 
+use atoll_api::names::reason::binding;
+
 use super::affinity::Unfit;
 use super::select::Nowhere;
 
@@ -7,8 +9,8 @@ impl Nowhere {
     /// One word for programs.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::NoMembers | Self::NoneFits(_) => "NoClusterFit",
-            Self::TooFew { .. } | Self::TwoFields => "Unschedulable",
+            Self::NoMembers | Self::NoneFits(_) => binding::NO_CLUSTER_FIT,
+            Self::TooFew { .. } | Self::TwoFields => binding::UNSCHEDULABLE,
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Messages change only when a fact does: no ages, no counts of endpoints, or each slice change would cost a status write.
 
+use atoll_api::names::reason;
+
 use super::{
     Conflict, CrossNote, Disputed, ExportFailed, ExportReady, ImportNote, ImportReady, Invalid, Kept,
     KeyRefused, PortDropped, SliceNote, WhyKeyRefused, Withdrawn,
@@ -15,7 +17,7 @@ use crate::plan::WhyAbsent;
 /// The reason of the `Conflict` condition: several are joined by commas.
 pub fn conflict_reason(conflicts: &[Conflict]) -> String {
     if conflicts.is_empty() {
-        return "NoConflicts".to_owned();
+        return reason::export::NO_CONFLICTS.to_owned();
     }
     conflicts.iter().map(|conflict| conflict.about.as_str()).collect::<Vec<_>>().join(",")
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use super::crossing::is_known;
 use super::sources::Sources;
-use super::supply::{self, Supply};
+use super::supply::{self, Source};
 use crate::facts::{EndpointConditions, Protocol, ServiceFact, SessionAffinity};
 use crate::intent::CrossCluster;
 use crate::names::{ClusterId, PortName, ServiceKey};
@@ -14,7 +14,6 @@ use crate::network::Family;
 use crate::plan::{Backend, Balanced, Slice, SlicesFrom, Unknown};
 use crate::world::World;
 
-const FAMILIES: &[Family] = &[Family::V4, Family::V6];
 /// What Kubernetes takes where a Service does not say.
 const AFFINITY: u32 = 10_800;
 
@@ -29,20 +28,10 @@ pub(super) fn balanced(
     let mut balanced = Balanced::default();
     for id in providers {
         let Some(cluster) = world.clusters.get(id) else { continue };
-        let lost = cluster.contact.lost();
-        let others = providers.iter().filter(|other| *other != id);
-        let alive =
-            others.filter(|other| world.clusters.get(*other).is_some_and(|c| c.contact.lost().is_none()));
-        let supply = Supply {
-            policy: asked.liveness.unwrap_or(world.settings.liveness),
-            lost,
-            known: is_known(world, key, id, cluster),
-            alive_elsewhere: alive.map(|other| sources.tally(other).passing).sum(),
-            refused: None,
-            own: false,
-            families: FAMILIES,
-        };
-        match supply::from(id, supply, sources).0 {
+        let known = is_known(world, key, id, cluster);
+        let seen = Source { id, policy: asked.liveness, known, own: false };
+        let verdict = supply::judge(world, seen, providers, sources).verdict;
+        match supply::from(seen, verdict, None, &Family::BOTH, sources) {
             SlicesFrom::Exactly(slices, _) => {
                 let service = world.holding(key, id).and_then(|holding| holding.service.as_deref());
                 let Some(service) = service else { continue };

@@ -11,20 +11,14 @@ use litemap::LiteMap;
 use super::balancing;
 use super::slices::{PortRule, Rules};
 use super::sources::Sources;
-use super::supply::{self, Supply};
-use super::withdraw::{self, Probe, Verdict};
+use super::supply::{self, Source};
 use crate::facts::{Locality, NamespaceState, ServiceFact, ServiceType, TrafficDistribution};
 use crate::intent::{CrossCluster, Intent};
 use crate::names::{ClusterId, PortName, ServiceKey};
 use crate::network::Family;
-use crate::plan::{
-    Balanced, Crossing, DispatchPlan, SlicesFrom, StaleMark, WhyNotDispatched, WhyNothing, WhyUntouched,
-};
+use crate::plan::{Balanced, Crossing, DispatchPlan, SlicesFrom, WhyNotDispatched, WhyNothing, WhyUntouched};
 use crate::reason::CrossNote;
 use crate::world::{Cluster, World};
-
-/// kube-proxy takes what it can use.
-const FAMILIES: &[Family] = &[Family::V4, Family::V6];
 
 /// What is kept between two plans.
 #[derive(Debug, Default)]
@@ -82,7 +76,7 @@ pub fn cross(world: &World, key: &ServiceKey, cache: &mut Cache) -> Crossed {
         let otherwise = Some(DispatchPlan::Absent(WhyNotDispatched::NotAsked));
         return Crossed { otherwise, ..Crossed::default() };
     };
-    if key.namespace.as_str() == "default" && key.name.as_str() == "kubernetes" {
+    if key.is_kubernetes_api() {
         let notes = vec![CrossNote::KubernetesApi];
         let crossing = Some(Arc::new(Crossing { notes, ..Crossing::default() }));
         let otherwise = Some(DispatchPlan::Absent(WhyNotDispatched::Refused));
@@ -131,18 +125,6 @@ fn provide(
     for id in &crossing.providers {
         let Some(cluster) = world.clusters.get(id) else { continue };
         let known = is_known(world, key, id, cluster);
-        let policy = asked.liveness.unwrap_or(world.settings.liveness);
-        match withdraw::judge(policy, cluster.contact.lost(), Probe::NotRun, 0) {
-            Verdict::Keep(_) => {
-                let mark = match (cluster.contact.lost(), known) {
-                    (Some(since), _) => Some(StaleMark::Since(since)),
-                    (None, false) => Some(StaleMark::AsItWas),
-                    (None, true) => None,
-                };
-                crossing.stale.extend(mark.map(|mark| (id.clone(), mark)));
-            }
-            Verdict::Withdraw(_) => {}
-        }
         if !known {
             continue;
         }
@@ -155,6 +137,13 @@ fn provide(
     let before = std::mem::replace(&mut cache.rules, rules);
     let each = cache.rules.iter().map(|(id, ruled)| (id, ruled.rules(), before.get(id) == Some(ruled)));
     cache.sources.refresh(world, key, Intent::CrossCluster, each);
+    for id in &crossing.providers {
+        let Some(cluster) = world.clusters.get(id) else { continue };
+        let known = is_known(world, key, id, cluster);
+        let seen = Source { id, policy: asked.liveness, known, own: false };
+        let judged = supply::judge(world, seen, &crossing.providers, &cache.sources);
+        crossing.stale.extend(judged.stale.map(|mark| (id.clone(), mark)));
+    }
 }
 
 fn service_note(id: &ClusterId, service: Option<&ServiceFact>) -> Option<CrossNote> {
@@ -259,24 +248,12 @@ fn from_each(
     let mut slices = LiteMap::new();
     for source in crossing.providers.iter().filter(|source| *source != consumer) {
         let Some(cluster) = world.clusters.get(source) else { continue };
-        let lost = cluster.contact.lost();
-        let elsewhere = || {
-            let others = crossing.providers.iter().filter(|other| *other != source);
-            let there =
-                others.filter(|id| world.clusters.get(*id).is_some_and(|c| c.contact.lost().is_none()));
-            there.map(|id| cache.sources.tally(id).passing).sum()
-        };
-        let supply = Supply {
-            policy: asked.liveness.unwrap_or(world.settings.liveness),
-            lost,
-            known: is_known(world, key, source, cluster) && local != Some(Local::Unknown),
-            alive_elsewhere: if lost.is_some() { elsewhere() } else { 0 },
-            refused: (local == Some(Local::Ready)).then_some(WhyNothing::LocalFirst),
-            own: false,
-            families: FAMILIES,
-        };
-        let (from, _) = supply::from(source, supply, &mut cache.sources);
-        slices.insert(source.clone(), from);
+        let known = is_known(world, key, source, cluster) && local != Some(Local::Unknown);
+        let seen = Source { id: source, policy: asked.liveness, known, own: false };
+        let verdict = supply::judge(world, seen, &crossing.providers, &cache.sources).verdict;
+        let refused = (local == Some(Local::Ready)).then_some(WhyNothing::LocalFirst);
+        slices
+            .insert(source.clone(), supply::from(seen, verdict, refused, &Family::BOTH, &mut cache.sources));
     }
     slices
 }

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use atoll_api::names::is_reserved;
+
 use crate::facts::Pairs;
 use crate::names::syntax;
 use crate::reason::{KeyRefused, WhyKeyRefused};
 
-const RESERVED: [&str; 3] = ["kubernetes.io", "k8s.io", "atoll.dev"];
 /// An object carries 256 KiB of annotations; some of it is for our own.
 const LIMIT: usize = 240 * 1024;
 
@@ -43,15 +44,6 @@ pub fn sift(pairs: &Pairs, kind: Kind) -> (Pairs, Vec<KeyRefused>) {
         }
     }
     (travel, refused)
-}
-
-/// Whether the key's prefix is, or ends in, a reserved domain.
-pub fn is_reserved(key: &str) -> bool {
-    key.split_once('/').is_some_and(|(prefix, _)| {
-        RESERVED.iter().any(|domain| {
-            prefix.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        })
-    })
 }
 
 #[cfg(test)]

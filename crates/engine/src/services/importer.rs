@@ -9,7 +9,7 @@ use super::families;
 use super::merge::Merged;
 use super::naming::Derived;
 use super::sources::Sources;
-use super::supply::{self, Supply};
+use super::supply::{self, Source};
 use crate::facts::{
     Capabilities, InternalTrafficPolicy, Locality, ServicePort, SlicePort, TrafficDistribution,
 };
@@ -149,32 +149,16 @@ fn from_each(
         .collect();
     for (source, offer) in &merged.exports {
         let Some(cluster) = world.clusters.get(source) else { continue };
-        // To itself a cluster is never lost.
-        let lost = cluster.contact.lost().filter(|_| source != id);
-        let elsewhere = || {
-            let others = merged.clusters.iter().filter(|other| *other != source);
-            let there =
-                others.filter(|other| world.clusters.get(*other).is_some_and(|c| c.contact.lost().is_none()));
-            there.map(|other| sources.tally(other).passing).sum()
-        };
         let refused = if !rule.derived {
             Some(WhyNothing::NoDerivedService)
         } else {
             (rule.local_only && source != id).then_some(WhyNothing::LocalFirst)
         };
-        let supply = Supply {
-            policy: offer.liveness.unwrap_or(world.settings.liveness),
-            lost,
-            known: cluster.heard.is_some(),
-            alive_elsewhere: if lost.is_some() { elsewhere() } else { 0 },
-            refused,
-            own: source == id,
-            families: rule.families,
-        };
-        let (from, mark) = supply::from(source, supply, sources);
-        if let Some(mark) = mark {
-            stale.insert(source.clone(), mark);
-        }
+        let known = cluster.heard.is_some();
+        let seen = Source { id: source, policy: offer.liveness, known, own: source == id };
+        let judged = supply::judge(world, seen, merged.clusters.iter(), sources);
+        stale.extend(judged.stale.map(|mark| (source.clone(), mark)));
+        let from = supply::from(seen, judged.verdict, refused, rule.families, sources);
         slices.insert(source.clone(), from);
     }
     (slices, stale)

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use atoll_api::names::prefix;
+
 use crate::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use crate::world::Cluster;
 
@@ -41,8 +43,8 @@ pub struct Candidates {
 pub fn derived(key: &ServiceKey) -> Candidates {
     Candidates {
         namespace: key.namespace.clone(),
-        plain: ServiceName::parse(format!("derived-{}", key.name)).ok(),
-        hashed: checked(ServiceName::parse(format!("derived-{}", hash(&[key.name.as_str()])))),
+        plain: ServiceName::parse(format!("{}{}", prefix::DERIVED, key.name)).ok(),
+        hashed: checked(ServiceName::parse(format!("{}{}", prefix::DERIVED, hash(&[key.name.as_str()])))),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::reason::Invalid;
 
 /// Judges an export by the Service of its name.
 pub fn judge(key: &ServiceKey, export: &ExportFact, service: Option<&ServiceFact>) -> Result<Offer, Invalid> {
-    if key.namespace.as_str() == "default" && key.name.as_str() == "kubernetes" {
+    if key.is_kubernetes_api() {
         return Err(Invalid::KubernetesApi);
     }
     let service = service.ok_or(Invalid::NoService)?;

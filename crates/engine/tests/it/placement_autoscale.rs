@@ -1,6 +1,6 @@
 //! Workloads that an autoscaler sees to.
 
-use atoll_engine::placement::autoscale::RETAIN_REPLICAS;
+use atoll_api::names::label::RETAIN_REPLICAS;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::{Change, Outcome, Placer};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use atoll_engine::engine::Engine;
 use atoll_engine::facts::*;
 use atoll_engine::memory::Memory;
 use atoll_engine::names::{ClusterId, ServiceKey};
-use atoll_engine::network::{Cidr, Family, Networks};
+use atoll_engine::network::{Family, Networks};
 use atoll_engine::plan::{ImportPlan, Plan, SlicesFrom, Touched};
 use atoll_engine::time::Time;
 use atoll_engine::world::Change;
@@ -116,7 +116,7 @@ fn any_slice() -> impl Strategy<Value = SliceFact> {
 }
 
 fn any_networks() -> impl Strategy<Value = Networks> {
-    let cidr = |base: &str| Cidr::new(base.parse().unwrap(), 16).unwrap();
+    let cidr = |base: &str| ipnet::IpNet::new(base.parse().unwrap(), 16).unwrap();
     let pods = vec![cidr("10.0.0.0"), cidr("fd01::")];
     let declared = vec![cidr("127.0.0.0")];
     (any::<bool>(), any::<bool>()).prop_map(move |(strict, sandbox)| Networks {

@@ -111,7 +111,7 @@ pub(crate) async fn lead(
     let (mut intents, mut ending, mut asked) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
     let balancers = balancing::spawn(&options.balancing, client, namespace, &permit, &mut tasks);
     for object in mcs::list(client).await? {
-        let (wish, commands) = board.seen(&object, &permanent_id());
+        let (wish, commands) = board.seen(&object, &uuid::Uuid::new_v4().to_string());
         let key = mcs::key(&object).filter(|key| board.has_balancer(key));
         let event = key.and_then(|key| load_balancers.seen(&key, &object, None));
         if let (Some(events), Some(event)) = (&balancers, event) {
@@ -290,7 +290,7 @@ impl Lead {
     fn crossing(&mut self, seen: mcs::Seen) {
         let (balancer, (wish, commands)) = match seen {
             mcs::Seen::There(object) => {
-                let seen = self.board.seen(&object, &permanent_id());
+                let seen = self.board.seen(&object, &uuid::Uuid::new_v4().to_string());
                 (self.balancer_of(&object), seen)
             }
             mcs::Seen::Gone(namespace, name) => (
@@ -466,14 +466,4 @@ fn now() -> Now {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let time = Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
     Now { instant: Instant::now(), time }
-}
-
-/// A UUID of version 4, for a `MultiClusterService` that has none.
-fn permanent_id() -> String {
-    use std::hash::{BuildHasher, RandomState};
-    let random = || u128::from(RandomState::new().hash_one(Instant::now()));
-    let bits = (random() << 64) | random();
-    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-    let hex = format!("{bits:032x}");
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }

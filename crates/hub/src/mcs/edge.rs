@@ -95,15 +95,11 @@ fn named<'a>(names: impl Iterator<Item = &'a str>, remarks: &mut Vec<String>) ->
 
 fn liveness(object: &MultiClusterService, remarks: &mut Vec<String>) -> Option<Liveness> {
     let value = object.annotations().get(annotation::LIVENESS)?;
-    match value.as_str() {
-        annotation::liveness::RETAIN => Some(Liveness::Retain),
-        annotation::liveness::WITHDRAW => Some(Liveness::Withdraw),
-        annotation::liveness::PROBE => Some(Liveness::Probe),
-        other => {
-            remarks.push(format!("invalid value {other:?} in {}", annotation::LIVENESS));
-            None
-        }
+    let known = Liveness::parse(value);
+    if known.is_none() {
+        remarks.push(format!("invalid value {value:?} in {}", annotation::LIVENESS));
     }
+    known
 }
 
 fn locality(object: &MultiClusterService, remarks: &mut Vec<String>) -> Option<Locality> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use atoll_api::names::{annotation, finalizer};
+use atoll_api::names::{annotation, finalizer, label};
 use atoll_api::types::Cluster;
 use atoll_engine::names::ClusterId;
 use atoll_member::{Clients, Identity, Permit, propagate};
@@ -176,7 +176,7 @@ async fn forget_credentials(
 ) -> Result<(), kube::Error> {
     let api: Api<Secret> = Api::namespaced(hub.clone(), namespace);
     let Some(secret) = api.get_opt(name).await? else { return Ok(()) };
-    if secret.labels().get(rbac::CLUSTER_LABEL).map(String::as_str) != Some(id.as_str()) {
+    if secret.labels().get(label::CLUSTER).map(String::as_str) != Some(id.as_str()) {
         return Ok(());
     }
     let only = Preconditions { uid: secret.uid(), resource_version: None };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use atoll_api::names::{condition, reason};
 use atoll_api::types::Cluster;
+use atoll_apimachinery::conditions;
 use atoll_engine::names::ClusterId;
 use atoll_member::Permit;
 use jiff::Timestamp;
@@ -181,14 +182,14 @@ pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Resu
 fn updated(existing: &[Condition], health: &Health, now: Time) -> Option<Vec<Condition>> {
     let (status, reason, mut message) = health.condition();
     if message.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
-        message.truncate(end);
+        message.truncate(message.floor_char_boundary(LONGEST));
     }
     let old = existing.iter().find(|condition| condition.type_ == condition::cluster::READY);
     if old.is_some_and(|old| old.status == status && old.reason == reason && old.message == message) {
         return None;
     }
-    let since = old.filter(|old| old.status == status).map_or(now, |old| old.last_transition_time.clone());
+    let before = old.map(|old| (old.status.as_str(), old.last_transition_time.clone()));
+    let since = conditions::since(before, status, now);
     let ready = Condition {
         type_: condition::cluster::READY.to_owned(),
         status: status.to_owned(),

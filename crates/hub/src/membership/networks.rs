@@ -11,10 +11,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
-use atoll_engine::network::Cidr;
+use ipnet::IpNet;
 
 /// A text that is no range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,47 +23,24 @@ pub struct BadRange {
     pub text: String,
 }
 
-/// A range of addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Range {
-    base: IpAddr,
-    length: u8,
-    cidr: Cidr,
+/// Reads a range.
+pub fn range(text: &str) -> Result<IpNet, BadRange> {
+    text.trim().parse().map_err(|_| BadRange { text: text.to_owned() })
 }
 
-impl Range {
-    /// Whether some address is in both.
-    pub fn overlaps(&self, other: &Self) -> bool {
-        let (wide, narrow) = if self.length <= other.length { (self, other) } else { (other, self) };
-        wide.cidr.contains(narrow.base)
-    }
-}
-
-impl FromStr for Range {
-    type Err = BadRange;
-
-    fn from_str(text: &str) -> Result<Self, BadRange> {
-        let bad = || BadRange { text: text.to_owned() };
-        let (base, length) = text.trim().split_once('/').ok_or_else(bad)?;
-        let (base, length) = (base.parse().map_err(|_| bad())?, length.parse().map_err(|_| bad())?);
-        Ok(Self { base, length, cidr: Cidr::new(base, length).map_err(|_| bad())? })
-    }
-}
-
-impl fmt::Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.base, self.length)
-    }
+/// Whether some address is in both.
+fn overlaps(one: &IpNet, other: &IpNet) -> bool {
+    one.contains(other) || other.contains(one)
 }
 
 /// Several ranges, written with commas in between.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ranges(pub BTreeSet<Range>);
+pub struct Ranges(pub BTreeSet<IpNet>);
 
 impl Ranges {
     /// As the engine has them.
-    pub(crate) fn cidrs(&self) -> Vec<Cidr> {
-        self.0.iter().map(|range| range.cidr).collect()
+    pub(crate) fn cidrs(&self) -> Vec<IpNet> {
+        self.0.iter().copied().collect()
     }
 }
 
@@ -73,7 +49,7 @@ impl FromStr for Ranges {
 
     fn from_str(text: &str) -> Result<Self, BadRange> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        parts.map(Range::from_str).collect::<Result<_, _>>().map(Self)
+        parts.map(range).collect::<Result<_, _>>().map(Self)
     }
 }
 
@@ -117,9 +93,9 @@ impl fmt::Display for Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlap {
     /// The range of the one.
-    pub ours: (Kind, Range),
+    pub ours: (Kind, IpNet),
     /// The range of the other.
-    pub theirs: (Kind, Range),
+    pub theirs: (Kind, IpNet),
 }
 
 /// The first overlap between two clusters. A service network matters as well: in the other cluster its addresses are
@@ -131,7 +107,7 @@ pub fn overlap(ours: &Networks, theirs: &Networks) -> Option<Overlap> {
     };
     let theirs = of(theirs);
     of(ours).into_iter().find_map(|ours| {
-        let found = theirs.iter().find(|theirs| ours.1.overlaps(&theirs.1))?;
+        let found = theirs.iter().find(|theirs| overlaps(&ours.1, &theirs.1))?;
         Some(Overlap { ours, theirs: *found })
     })
 }
@@ -152,8 +128,8 @@ mod tests {
             ("fd00:1::/64", "fd00:2::/64", false),
             ("fd00:1::/48", "fd00:1:0:5::/64", true),
         ] {
-            let (a, b): (Range, Range) = (ours.parse().unwrap(), theirs.parse().unwrap());
-            assert_eq!((a.overlaps(&b), b.overlaps(&a)), (want, want), "{ours} {theirs}");
+            let (a, b) = (range(ours).unwrap(), range(theirs).unwrap());
+            assert_eq!((overlaps(&a, &b), overlaps(&b, &a)), (want, want), "{ours} {theirs}");
         }
     }
 

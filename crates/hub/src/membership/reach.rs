@@ -1,5 +1,6 @@
 //! The way into a member for a person: by the credentials that the hub holds for it, if that person may read them.
 
+use atoll_api::names::kind::cluster;
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
 use k8s_openapi::api::core::v1::Secret;
@@ -62,7 +63,8 @@ impl ReachError {
                     .to_owned()
             }
             Self::MayNotLook(_) => {
-                "ask an administrator of the hub for the right to get clusters.cluster.karmada.io".to_owned()
+                let (plural, group) = (cluster::CLUSTERS, cluster::GROUP);
+                format!("ask an administrator of the hub for the right to get {plural}.{group}")
             }
             Self::MayNotRead { secret: (namespace, secret), .. } => format!(
                 "ask an administrator of the hub for the right to get the Secret `{secret}` in the namespace `{namespace}`, or use a kubeconfig of `{name}` itself, with --kubeconfig and without -C"

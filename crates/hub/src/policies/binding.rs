@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use atoll_api::names::annotation::{self, policy as claimed};
+use atoll_api::names::condition::binding as of;
 use atoll_api::names::finalizer;
 use atoll_api::names::kind::work;
+use atoll_api::names::reason::binding as why;
 use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::{Kind, ObjectKey, replicas};
 use atoll_engine::placement::policy::PolicyId;
@@ -172,8 +174,8 @@ pub(super) fn write(
 /// What became of it, cluster by cluster.
 pub(super) fn status(placed: &Placed, holders: &Holders, before: &Value, now: &str) -> Value {
     let scheduled = match &placed.nowhere {
-        None => condition("Scheduled", true, "Success", &scheduled_text(placed)),
-        Some(nowhere) => condition("Scheduled", false, nowhere.reason(), &nowhere.text()),
+        None => condition(of::SCHEDULED, true, why::SCHEDULED, &scheduled_text(placed)),
+        Some(nowhere) => condition(of::SCHEDULED, false, nowhere.reason(), &nowhere.text()),
     };
     let lacking: Vec<String> = holders
         .iter()
@@ -182,11 +184,11 @@ pub(super) fn status(placed: &Placed, holders: &Holders, before: &Value, now: &s
         })
         .collect();
     let fully = if placed.nowhere.is_some() {
-        condition("FullyApplied", false, "FullyAppliedFailed", "no cluster was selected")
+        condition(of::FULLY_APPLIED, false, why::NOT_FULLY_APPLIED, "no cluster was selected")
     } else if lacking.is_empty() {
-        condition("FullyApplied", true, "FullyAppliedSuccess", "all selected clusters are up to date")
+        condition(of::FULLY_APPLIED, true, why::FULLY_APPLIED, "all selected clusters are up to date")
     } else {
-        condition("FullyApplied", false, "FullyAppliedFailed", &lacking.join("; "))
+        condition(of::FULLY_APPLIED, false, why::NOT_FULLY_APPLIED, &lacking.join("; "))
     };
     let conditions: Vec<Value> = [scheduled, fully].into_iter().map(|one| dated(one, before, now)).collect();
     let each: Vec<Value> = holders.iter().map(|(id, held)| aggregated(id, held)).collect();

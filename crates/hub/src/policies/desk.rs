@@ -16,7 +16,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use atoll_api::names::label;
+use atoll_api::names::namespace::is_control_plane;
+use atoll_api::names::{event, label};
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::object::{Kind, ObjectKey};
@@ -239,7 +240,13 @@ impl Desk {
                 match edge::propagation(&key, object) {
                     Ok(change) => self.placer.apply(change),
                     Err(why) => {
-                        self.tell(&key, &uid, true, "ApplyPolicyFailed", format!("invalid object: {why}"));
+                        self.tell(
+                            &key,
+                            &uid,
+                            true,
+                            event::policy::APPLY_FAILED,
+                            format!("invalid object: {why}"),
+                        );
                     }
                 }
                 match object {
@@ -251,7 +258,7 @@ impl Desk {
                 Ok(change) => self.placer.apply(change),
                 Err(why) => {
                     let message = format!("invalid object: {why}");
-                    self.tell(&key, &uid(object), true, "ApplyOverridePolicyFailed", message);
+                    self.tell(&key, &uid(object), true, event::policy::APPLY_OVERRIDE_FAILED, message);
                 }
             },
             Source::Clusters => {
@@ -364,8 +371,7 @@ impl Desk {
     }
 
     fn namespace(&mut self, name: &str, object: Option<&Value>) {
-        let skipped = ["kube-", "karmada-es-"].iter().any(|prefix| name.starts_with(prefix))
-            || ["default", "karmada-system", "karmada-cluster", self.own_namespace.as_str()].contains(&name);
+        let skipped = is_control_plane(name) || ["default", self.own_namespace.as_str()].contains(&name);
         if skipped || !self.sync_namespaces {
             return;
         }
@@ -513,12 +519,12 @@ impl Desk {
         let nowhere = placed.nowhere.as_ref().map(Nowhere::text);
         let unknown: Vec<_> = placed.unknown.iter().cloned().collect();
         match nowhere {
-            Some(why) => self.tell(key, &uid, true, "ScheduleBindingFailed", why),
-            None => drop(self.told.remove(&(key.clone(), "ScheduleBindingFailed"))),
+            Some(why) => self.tell(key, &uid, true, event::policy::SCHEDULE_FAILED, why),
+            None => drop(self.told.remove(&(key.clone(), event::policy::SCHEDULE_FAILED))),
         }
         if !unknown.is_empty() {
             let message = format!("its policy lists clusters that are not members: {}", unknown.join(", "));
-            self.tell(key, &uid, true, "ClusterNotFound", message);
+            self.tell(key, &uid, true, event::policy::CLUSTER_NOT_FOUND, message);
         }
     }
 
@@ -531,7 +537,7 @@ impl Desk {
         let idle: Vec<(ObjectKey, String)> = idle.map(|(_, told)| told.clone()).collect();
         for (key, uid) in idle {
             let message = "its resourceSelectors match no object in the hub".to_owned();
-            self.tell(&key, &uid, true, "ApplyPolicyFailed", message);
+            self.tell(&key, &uid, true, event::policy::APPLY_FAILED, message);
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn id(key: &ServiceKey) -> PolicyId {
 
 /// The policy; none if it goes nowhere.
 pub(super) fn policy(key: &ServiceKey, intent: &CrossCluster) -> Option<Policy> {
-    if key.namespace.as_str() == "default" && key.name.as_str() == "kubernetes" {
+    if key.is_kubernetes_api() {
         return None; // each cluster's own
     }
     if intent.balanced {

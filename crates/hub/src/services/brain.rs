@@ -21,7 +21,7 @@ use atoll_engine::memory::{Memory, MemoryUpdate};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::network::Networks;
 use atoll_engine::plan::{Balanced, DispatchPlan, ImportPlan, Plan, Touched, WhyAbsent};
-use atoll_engine::reason::{ImportReady, text};
+use atoll_engine::reason::ImportReady;
 use atoll_engine::time::Time;
 use atoll_engine::world::{Change, Cluster};
 use atoll_member::Report;
@@ -34,7 +34,7 @@ use trace::Trace;
 pub(crate) use trace::Propagation;
 
 use crate::mcs::view::{Contact as Reached, Member, Part, View};
-use crate::services::imports;
+use crate::services::imports::{self, NoImport};
 
 /// One moment, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -188,13 +188,13 @@ impl Brain {
         let Some(Asked::To(to)) = self.engine.world().imports.asked.get(key) else { return None };
         let plan = self.plan_of(key);
         let why = |id: &ClusterId| match plan.map(|plan| plan.clusters.get(id).map(|part| &part.import)) {
-            Some(Some(ImportPlan::Absent(why))) => Some(text::absent(*why).to_owned()),
+            Some(Some(ImportPlan::Absent(why))) => Some(NoImport::Absent(*why)),
             Some(Some(ImportPlan::Present { import, .. })) if import.ready != ImportReady::Ready => {
-                Some(text::import_message(&import.ready, &import.notes))
+                Some(NoImport::NotReady(import.ready.clone(), import.notes.clone()))
             }
             Some(Some(ImportPlan::Present { .. } | ImportPlan::Untouched(_)) | None) => None,
             // No plan is kept of what nobody has anything of.
-            None => self.settle.is_none().then(|| text::absent(WhyAbsent::NotExported).to_owned()),
+            None => self.settle.is_none().then_some(NoImport::Absent(WhyAbsent::NotExported)),
         };
         Some(to.clusters.iter().filter_map(|id| Some((id.clone(), why(id)?))).collect())
     }

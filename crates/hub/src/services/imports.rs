@@ -9,12 +9,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use atoll_api::names::annotation::{self, import};
-use atoll_api::names::{condition, kind, label};
+use atoll_api::names::{condition, kind, label, reason};
 use atoll_api::types::ServiceImport;
 use atoll_engine::facts::Protocol;
 use atoll_engine::intent::imports::{Asked, HubImports, ImportPort, ImportTo};
 use atoll_engine::names::{ClusterId, Namespace as NamespaceName, PortName, ServiceKey};
 use atoll_engine::placement::object::Kind;
+use atoll_engine::plan::WhyAbsent;
+use atoll_engine::reason::{ImportNote, ImportReady, text};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
@@ -32,7 +34,26 @@ pub(crate) enum News {
 }
 
 /// Why clusters that should import a service have no derived Service.
-pub(crate) type Absent = BTreeMap<ClusterId, String>;
+pub(crate) type Absent = BTreeMap<ClusterId, NoImport>;
+
+/// Why a cluster has no derived Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoImport {
+    /// It does not import.
+    Absent(WhyAbsent),
+    /// It does, and something stands in the way.
+    NotReady(ImportReady, Vec<ImportNote>),
+}
+
+impl NoImport {
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Absent(why) => text::absent(*why).to_owned(),
+            Self::NotReady(ready, notes) => text::import_message(ready, notes),
+        }
+    }
+}
 
 /// What there is. What is not known must not be taken for gone, so nothing is planned before.
 pub(crate) async fn list(client: &Client) -> Result<HubImports, kube::Error> {
@@ -62,12 +83,7 @@ pub(crate) fn ports(template: &Value) -> Vec<ImportPort> {
         let name = port["name"].as_str().filter(|name| !name.is_empty());
         Some(ImportPort {
             name: name.map(PortName::parse).transpose().ok()?,
-            protocol: match port["protocol"].as_str() {
-                None | Some("TCP") => Protocol::Tcp,
-                Some("UDP") => Protocol::Udp,
-                Some("SCTP") => Protocol::Sctp,
-                Some(_) => return None,
-            },
+            protocol: Protocol::parse(port["protocol"].as_str())?,
             port: u16::try_from(port["port"].as_u64()?).ok()?,
         })
     };
@@ -89,10 +105,10 @@ pub(crate) enum Derived {
 pub(crate) fn derived(status: &Value) -> Derived {
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
     let ready = conditions.find(|one| one["type"] == condition::import::READY);
-    match ready.map(|ready| (ready["status"].as_str(), ready["message"].as_str().unwrap_or_default())) {
-        Some((Some("True"), _)) => Derived::Usable,
-        Some((_, message)) if message != atoll_member::DERIVED_SERVICE_AWAITED => {
-            Derived::Refused(message.to_owned())
+    match ready {
+        Some(ready) if ready["status"] == "True" => Derived::Usable,
+        Some(ready) if ready["reason"] != reason::import::PENDING => {
+            Derived::Refused(ready["message"].as_str().unwrap_or_default().to_owned())
         }
         Some(_) | None => Derived::Awaited,
     }
@@ -126,11 +142,18 @@ mod tests {
 
     #[test]
     fn a_derived_service_is_usable_on_its_way_or_refused_for_a_reason() {
-        let status = |status: &str, message: &str| json!({"conditions": [{"type": "Ready", "status": status, "message": message}]});
+        let status = |status: &str, reason: &str| {
+            let message = format!("why {reason}");
+            json!({"conditions": [{"type": "Ready", "status": status, "reason": reason, "message": message}]})
+        };
+        let refused = |reason: &str| (status("False", reason), Derived::Refused(format!("why {reason}")));
         for (status, want) in [
-            (status("True", "fine"), Derived::Usable),
-            (status("False", "taken"), Derived::Refused("taken".to_owned())),
-            (status("False", atoll_member::DERIVED_SERVICE_AWAITED), Derived::Awaited),
+            (status("True", reason::import::READY), Derived::Usable),
+            refused(reason::import::NAMES_TAKEN),
+            refused(reason::import::NO_SUCH_PORT),
+            refused(reason::import::REFUSED),
+            refused(reason::import::IP_FAMILY_NOT_SUPPORTED),
+            (status("False", reason::import::PENDING), Derived::Awaited),
             (json!({}), Derived::Awaited),
         ] {
             assert_eq!(derived(&status), want, "{status}");

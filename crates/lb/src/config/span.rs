@@ -13,11 +13,7 @@ pub(super) fn serialize<S: Serializer>(span: &Option<Duration>, serializer: S) -
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    read(&text).map(Some).ok_or_else(|| {
-        serde::de::Error::custom(format!(
-            "invalid duration `{text}`: write a number and a unit, such as 500ms, 10s, 2m or 3h (up to 10000h)"
-        ))
-    })
+    read(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
 fn write(span: Duration) -> String {
@@ -27,18 +23,12 @@ fn write(span: Duration) -> String {
     }
 }
 
-fn read(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let span = match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs),
-        "h" => number.checked_mul(3600).map(Duration::from_secs),
-        _ => None,
-    };
-    span.filter(|span| *span <= LONGEST)
+fn read(text: &str) -> Result<Duration, String> {
+    let span = atoll_duration::parse(text).map_err(|error| error.to_string())?;
+    if span > LONGEST {
+        return Err(format!("invalid duration {text:?}: the longest is 10000h"));
+    }
+    Ok(span)
 }
 
 #[cfg(test)]
@@ -58,8 +48,8 @@ mod tests {
             ("18446744073709551615s", None),
             ("", None),
         ] {
-            assert_eq!(read(text), want, "{text}");
-            assert_eq!(want.and_then(|span| read(&write(span))), want, "{text}");
+            assert_eq!(read(text).ok(), want, "{text}");
+            assert_eq!(want.and_then(|span| read(&write(span)).ok()), want, "{text}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Serves a provider over gRPC, for a process of its own.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -16,14 +15,7 @@ use v1::provider_server::ProviderServer;
 pub async fn serve(listener: TcpListener, provider: Arc<dyn Provider>) {
     let service = ProviderServer::new(Served(provider));
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
+        let stream = atoll_monitoring::accept(&listener).await;
         // Small messages, each awaited.
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(service.clone());

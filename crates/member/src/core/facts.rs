@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use litemap::LiteMap;
 
+use atoll_api::names::prefix;
 use atoll_engine::facts::{ExportFact, NamespaceState, ServiceFact, SliceFact};
 use atoll_engine::few;
 use atoll_engine::names::{Namespace, NodeName, ServiceKey, SliceName};
@@ -17,9 +18,6 @@ use atoll_engine::world::Change;
 
 use super::object::Kind;
 use super::sync::Epoch;
-
-/// The prefix that all names of derived Services have.
-const DERIVED: &str = "derived-";
 
 /// The facts, and the list in which each was last seen.
 #[derive(Debug, Default)]
@@ -85,7 +83,7 @@ impl Facts {
         epoch: Epoch,
         tell: &mut Vec<Change>,
     ) {
-        if theirs && key.name.as_str().starts_with(DERIVED) {
+        if theirs && key.name.as_str().starts_with(prefix::DERIVED) {
             if self.taken.insert(key.clone(), epoch).is_none() {
                 tell.push(Change::Taken(key.clone(), true));
             }

@@ -11,6 +11,7 @@ use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceNa
 use atoll_engine::network::Family;
 use atoll_engine::plan::Slice;
 use atoll_engine::time::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 /// A kind that is watched in a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,30 +170,16 @@ pub struct Version {
 }
 
 /// What others have hung on an object of ours. Whoever replaces the object has to carry it over.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Others {
     /// Their finalizers.
     pub finalizers: Vec<String>,
     /// Their owners, but for Services: a slice has one by us.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<OwnerReference>,
 }
 
-/// A reference to an owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    /// Group and version.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-    /// Name.
-    pub name: String,
-    /// Uid.
-    pub uid: String,
-    /// Whether it is the one that manages the object.
-    pub controller: Option<bool>,
-    /// Whether it waits for the object to go first.
-    pub block_owner_deletion: Option<bool>,
-}
+// Texts and switches: equality is whole, though the API's type does not say so.
+impl Eq for Others {}
 
 /// Stands for the contents of an object: equal contents, equal prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Takes in what was seen: facts to tell, objects of ours to compare, objects of others to stay away from.
 
+use atoll_api::names::prefix;
 use atoll_engine::facts::{InternalTrafficPolicy, ServiceFact, ServiceType, SessionAffinity};
 use atoll_engine::names::{Namespace, NodeName, ServiceKey, ServiceName, SliceName};
 use atoll_engine::world::Change;
@@ -29,7 +30,7 @@ impl Core {
                 let epoch = self.gate.epoch(Kind::Service);
                 let object = named(Kind::Service, &key.namespace, key.name.as_str());
                 self.lost_to_others(&object);
-                if key.name.as_str().starts_with("derived-") {
+                if key.name.as_str().starts_with(prefix::DERIVED) {
                     self.cache.foreign.insert(object, epoch);
                 }
                 self.facts.service(key, fact, true, epoch, &mut tell);
@@ -141,7 +142,7 @@ impl Core {
     fn foreign_slice(&mut self, namespace: &Namespace, name: &SliceName, epoch: Epoch) {
         let object = named(Kind::Slice, namespace, name.as_str());
         self.lost_to_others(&object);
-        if name.as_str().starts_with("imported-") {
+        if name.as_str().starts_with(prefix::IMPORTED) {
             self.cache.foreign.insert(object, epoch);
         }
     }

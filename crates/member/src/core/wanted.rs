@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use atoll_api::names::{annotation, condition, reason as reasons};
+use atoll_apimachinery::conditions;
 use atoll_engine::facts::{Pairs, SessionAffinity};
 use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, ServiceKey, ServiceName, SliceName};
@@ -165,7 +166,7 @@ pub fn import_status(
         }
         (ImportReady::Ready, DerivedState::Refused(why)) => {
             let name = import.derived.as_ref().map_or("", |derived| derived.name.as_str());
-            (false, reasons::import::PENDING.to_owned(), crate::text::derived_service_refused(name, why))
+            (false, reasons::import::REFUSED.to_owned(), crate::text::derived_service_refused(name, why))
         }
         (
             other @ (ImportReady::IpFamilyNotSupported { .. }
@@ -244,8 +245,8 @@ fn dated(
     before: &[Since],
     now: Time,
 ) -> ConditionBody {
-    let same = |Since(of, was, _): &&Since| **of == *kind && *was == Some(status);
-    let since = before.iter().find(same).map_or(now, |Since(_, _, at)| *at);
+    let old = before.iter().find(|Since(of, ..)| **of == *kind).map(|Since(_, was, at)| (was, *at));
+    let since = conditions::since(old, &Some(status), now);
     ConditionBody { kind: kind.into(), status: Some(status), reason, message: cut(message), since }
 }
 
@@ -253,8 +254,7 @@ fn dated(
 fn cut(mut message: String) -> String {
     const LONGEST: usize = 32_000;
     if message.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
-        message.truncate(end);
+        message.truncate(message.floor_char_boundary(LONGEST));
     }
     message
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use atoll_engine::facts::{EndpointConditions, Protocol, SlicePort};
 use atoll_engine::names::{AppProtocol, BadName, Hostname, NodeName, PortName, Zone};
 use atoll_engine::network::Family;
+use atoll_engine::plan::Endpoint;
 use k8s_openapi::api::discovery::v1 as discovery;
 
 /// Keeps one copy of each node name, zone and port name.
@@ -35,17 +36,13 @@ impl Interned {
 
 /// `TCP` and the like.
 pub(crate) fn protocol(text: Option<&str>) -> Result<Protocol, BadName> {
-    match text {
-        None | Some("TCP") => Ok(Protocol::Tcp),
-        Some("UDP") => Ok(Protocol::Udp),
-        Some("SCTP") => Ok(Protocol::Sctp),
-        Some(other) => Err(BadName { kind: "protocol", text: other.to_owned() }),
-    }
+    Protocol::parse(text)
+        .ok_or_else(|| BadName { kind: "protocol", text: text.unwrap_or_default().to_owned() })
 }
 
 /// `IPv4` and the like.
 pub(crate) fn family(text: &str) -> Option<Family> {
-    [Family::V4, Family::V6].into_iter().find(|family| family.as_str() == text)
+    Family::BOTH.into_iter().find(|family| family.as_str() == text)
 }
 
 /// A number that is a port.
@@ -71,19 +68,8 @@ pub(crate) fn read_port(port: &discovery::EndpointPort, interned: &Interned) -> 
     })
 }
 
-/// The parts of an endpoint; a name that does not parse is an error.
-pub(crate) struct Parts {
-    pub addresses: Box<[IpAddr]>,
-    pub conditions: EndpointConditions,
-    pub hostname: Option<Hostname>,
-    pub node: Option<NodeName>,
-    pub zone: Option<Zone>,
-    pub for_zones: Box<[Zone]>,
-    pub for_nodes: Box<[NodeName]>,
-}
-
-/// Reads an endpoint.
-pub(crate) fn read(endpoint: &discovery::Endpoint, interned: &Interned) -> Result<Parts, BadName> {
+/// Reads an endpoint; a name that does not parse is an error.
+pub(crate) fn read(endpoint: &discovery::Endpoint, interned: &Interned) -> Result<Endpoint, BadName> {
     let address = |text: &String| {
         text.parse::<IpAddr>().map_err(|_| BadName { kind: "IP address", text: text.clone() })
     };
@@ -97,7 +83,7 @@ pub(crate) fn read(endpoint: &discovery::Endpoint, interned: &Interned) -> Resul
     let hints = endpoint.hints.as_ref();
     let zones = hints.and_then(|hints| hints.for_zones.as_deref()).unwrap_or_default();
     let nodes = hints.and_then(|hints| hints.for_nodes.as_deref()).unwrap_or_default();
-    Ok(Parts {
+    Ok(Endpoint {
         addresses: endpoint.addresses.iter().map(address).collect::<Result<_, _>>()?,
         conditions,
         hostname: endpoint.hostname.as_deref().map(Hostname::parse).transpose()?,
@@ -115,7 +101,7 @@ pub(crate) fn read(endpoint: &discovery::Endpoint, interned: &Interned) -> Resul
 }
 
 /// An endpoint to be held.
-pub(crate) fn write(endpoint: &atoll_engine::plan::Endpoint) -> discovery::Endpoint {
+pub(crate) fn write(endpoint: &Endpoint) -> discovery::Endpoint {
     let EndpointConditions { ready, serving, terminating } = endpoint.conditions;
     let zones: Vec<_> =
         endpoint.for_zones.iter().map(|zone| discovery::ForZone { name: zone.to_string() }).collect();

@@ -33,21 +33,16 @@ pub(crate) fn read(export: &ServiceExport, left_out: &mut Vec<Problem>) -> Resul
         left_out.push(Problem::Unrepresentable { object, field, why: format!("{value:?} is not known") });
     };
     let liveness = annotated(annotation::LIVENESS).and_then(|value| {
-        let known = match value {
-            annotation::liveness::RETAIN => Some(Liveness::Retain),
-            annotation::liveness::PROBE => Some(Liveness::Probe),
-            annotation::liveness::WITHDRAW => Some(Liveness::Withdraw),
-            _ => None,
-        };
+        let known = Liveness::parse(value);
         if known.is_none() {
-            unknown("annotation atoll.dev/liveness", value);
+            unknown(annotation::LIVENESS, value);
         }
         known
     });
     let locality = annotated(annotation::LOCALITY).and_then(|value| {
         let known = Locality::parse(value);
         if known.is_none() {
-            unknown("annotation atoll.dev/locality", value);
+            unknown(annotation::LOCALITY, value);
         }
         known
     });

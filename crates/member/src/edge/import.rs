@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use atoll_api::names::{annotation, condition, kind, label};
+use atoll_api::names::{annotation, condition, is_reserved, kind, label};
 use atoll_api::types::service_import::{
     ClientIPConfig, EndpointSliceObjects, ServiceImportType, ServicePort as ImportPort, SessionAffinityConfig,
 };
@@ -58,14 +58,9 @@ pub(crate) fn read(import: &ServiceImport, edge: &Edge) -> Result<Seen, Unreadab
 
 /// Labels or annotations, but for those of Kubernetes and its tools, which we never write and leave to them.
 fn pairs(map: Option<&std::collections::BTreeMap<String, String>>, ours: &[&str]) -> Pairs {
-    let reserved = |key: &str| {
-        let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
-        let of = |domain: &str| prefix == domain || prefix.ends_with(&format!(".{domain}"));
-        of("kubernetes.io") || of("k8s.io") || of("atoll.dev")
-    };
     map.into_iter()
         .flatten()
-        .filter(|(key, _)| ours.contains(&key.as_str()) || !reserved(key))
+        .filter(|(key, _)| ours.contains(&key.as_str()) || !is_reserved(key))
         .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
         .collect()
 }

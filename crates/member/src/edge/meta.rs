@@ -8,7 +8,7 @@ use atoll_engine::names::{Namespace, ServiceKey, ServiceName, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::Unreadable;
-use crate::core::object::{Kind, ObjectName, Others, Owner, Version};
+use crate::core::object::{Kind, ObjectName, Others, Version};
 
 /// The value of a label.
 pub(crate) fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
@@ -35,16 +35,9 @@ pub(crate) fn version(meta: &ObjectMeta) -> Result<Version, Unreadable> {
 
 /// What others have hung on it.
 fn others(meta: &ObjectMeta) -> Option<Arc<Others>> {
-    let owners =
-        meta.owner_references.iter().flatten().filter(|owner| !is_service(owner)).map(|owner| Owner {
-            api_version: owner.api_version.clone(),
-            kind: owner.kind.clone(),
-            name: owner.name.clone(),
-            uid: owner.uid.clone(),
-            controller: owner.controller,
-            block_owner_deletion: owner.block_owner_deletion,
-        });
-    let others = Others { finalizers: meta.finalizers.clone().unwrap_or_default(), owners: owners.collect() };
+    let owners = meta.owner_references.iter().flatten().filter(|owner| !is_service(owner));
+    let finalizers = meta.finalizers.clone().unwrap_or_default();
+    let others = Others { finalizers, owners: owners.cloned().collect() };
     (others != Others::default()).then(|| Arc::new(others))
 }
 
@@ -93,15 +86,7 @@ pub(crate) fn write(
 pub(crate) fn owners(ours: Option<OwnerReference>, onto: Option<&Version>) -> Option<Vec<OwnerReference>> {
     let theirs =
         onto.and_then(|version| version.others.as_ref()).into_iter().flat_map(|others| &others.owners);
-    let theirs = theirs.map(|owner| OwnerReference {
-        api_version: owner.api_version.clone(),
-        kind: owner.kind.clone(),
-        name: owner.name.clone(),
-        uid: owner.uid.clone(),
-        controller: owner.controller,
-        block_owner_deletion: owner.block_owner_deletion,
-    });
-    let all: Vec<_> = ours.into_iter().chain(theirs).collect();
+    let all: Vec<_> = ours.into_iter().chain(theirs.cloned()).collect();
     (!all.is_empty()).then_some(all)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use atoll_api::names::label;
+use atoll_api::names::{label, prefix};
 use atoll_engine::facts::{
     InternalTrafficPolicy, ServiceFact, ServicePort, ServiceType, SessionAffinity, TrafficDistribution,
 };
@@ -70,7 +70,7 @@ fn own(
         meta::label(&service.metadata, label::MCS_SERVICE_NAME).and_then(|of| ServiceName::parse(of).ok());
     // Somebody took the label off: the name tells, unless it is a hashed one.
     let unlabelled =
-        || name.name.as_str().strip_prefix("derived-").and_then(|of| ServiceName::parse(of).ok());
+        || name.name.as_str().strip_prefix(prefix::DERIVED).and_then(|of| ServiceName::parse(of).ok());
     let labelled = of.is_some();
     let of = ServiceKey {
         namespace: name.namespace.clone(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use atoll_api::names::{annotation, label, managed_by};
+use atoll_api::names::{annotation, label, managed_by, prefix};
 use atoll_engine::facts::{EndpointFact, SliceFact};
 use atoll_engine::intent::Intent;
 use atoll_engine::names::{BadName, ClusterId, Namespace, ServiceKey, ServiceName, SliceName, Uid};
@@ -11,7 +11,7 @@ use atoll_engine::plan::{Endpoint, Slice};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::endpoints::{self, Parts};
+use super::endpoints;
 use super::{Edge, Unreadable, meta};
 use crate::core::event::{OwnSlice, Seen};
 use crate::core::object::{Attached, Kind, SliceBody, Version};
@@ -49,7 +49,7 @@ pub(crate) fn read(
             let mut ends = Vec::new();
             for endpoint in slice.endpoints.iter().flatten() {
                 match endpoints::read(endpoint, &edge.interned) {
-                    Ok(Parts { addresses, conditions, hostname, node, zone, for_zones, for_nodes: _ }) => {
+                    Ok(Endpoint { addresses, conditions, hostname, node, zone, for_zones, for_nodes: _ }) => {
                         ends.push(EndpointFact { addresses, conditions, hostname, node, zone, for_zones });
                     }
                     Err(why) => leave("an endpoint", why),
@@ -82,7 +82,7 @@ fn own(
     let managed_by = meta::label(&slice.metadata, label::MANAGED_BY);
     // Somebody may have edited the label: names of imported slices have a prefix that no other has.
     let dispatched = managed_by == Some(managed_by::KARMADA_DISPATCH)
-        || (managed_by != Some(managed_by::ATOLL) && !name.as_str().starts_with("imported-"));
+        || (managed_by != Some(managed_by::ATOLL) && !name.as_str().starts_with(prefix::IMPORTED));
     let intent = if dispatched { Intent::CrossCluster } else { Intent::Export };
     let said = labelled(match intent {
         Intent::Export => label::MCS_SERVICE_NAME,
@@ -123,7 +123,7 @@ fn manager(intent: Intent) -> &'static str {
 /// nobody plans, so that it goes.
 fn guess(slice: &EndpointSlice, name: &SliceName) -> Result<ServiceName, BadName> {
     let derived =
-        meta::label(&slice.metadata, label::SERVICE_NAME).and_then(|name| name.strip_prefix("derived-"));
+        meta::label(&slice.metadata, label::SERVICE_NAME).and_then(|name| name.strip_prefix(prefix::DERIVED));
     if let Some(derived) = derived.and_then(|name| ServiceName::parse(name).ok()) {
         return Ok(derived);
     }
@@ -139,9 +139,7 @@ fn content(slice: &EndpointSlice, name: &SliceName, source: ClusterId, edge: &Ed
         if endpoint.target_ref.is_some() || endpoint.deprecated_topology.is_some() {
             return None;
         }
-        let Parts { addresses, conditions, hostname, node, zone, for_zones, for_nodes } =
-            endpoints::read(endpoint, &edge.interned).ok()?;
-        Some(Endpoint { addresses, conditions, hostname, node, zone, for_zones, for_nodes })
+        endpoints::read(endpoint, &edge.interned).ok()
     });
     Some(Slice {
         name: name.clone(),

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use atoll_engine::placement::autoscale::RETAIN_REPLICAS;
+use atoll_api::names::{condition, kind, label};
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::ConflictResolution;
 use serde_json::Value;
@@ -470,10 +470,9 @@ fn hold(entry: &Entry, object: &Arc<Value>, conflict: ConflictResolution) -> Ste
             object: Arc::clone(object),
             uid: live.uid.clone(),
             adopt,
-            replicas: live
-                .replicas
-                .clone()
-                .filter(|_| live.autoscaled || object["metadata"]["labels"][RETAIN_REPLICAS] == "true"),
+            replicas: live.replicas.clone().filter(|_| {
+                live.autoscaled || object["metadata"]["labels"][label::RETAIN_REPLICAS] == "true"
+            }),
         })
     };
     match (&entry.live, &entry.foreign) {
@@ -509,8 +508,8 @@ fn is_whole(object: &Value) -> bool {
 /// Whether what others make has become what it should: an import is of use when it says so.
 fn is_settled(key: &ObjectKey, status: &Value) -> bool {
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
-    !key.kind.is("multicluster.x-k8s.io", "ServiceImport")
-        || conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
+    !key.kind.is(kind::mcs::GROUP, kind::mcs::SERVICE_IMPORT)
+        || conditions.any(|one| one["type"] == condition::import::READY && one["status"] == "True")
 }
 
 fn applied(live: &Live) -> Step {

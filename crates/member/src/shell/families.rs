@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use atoll_api::names::service;
 use atoll_engine::facts::Capabilities;
 use atoll_engine::network::Family;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
@@ -96,7 +97,7 @@ fn refusal(status: &Status) -> Refusal {
 /// A dry run allocates nothing and answers like a real one: `RequireDualStack` is refused where there is one family
 /// only. Where we may not even try, the API's own Service tells the primary family.
 pub(super) async fn served(client: &Client) -> Served {
-    let api: Api<Service> = Api::namespaced(client.clone(), "default");
+    let api: Api<Service> = Api::namespaced(client.clone(), service::KUBERNETES_NAMESPACE);
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     let mut denied = None;
     for policy in ["RequireDualStack", "SingleStack"] {
@@ -136,7 +137,7 @@ pub(super) async fn served(client: &Client) -> Served {
         }
     }
     let why = denied.unwrap_or_else(|| "the API server accepts no IP family policy".to_owned());
-    match api.get("kubernetes").await {
+    match api.get(service::KUBERNETES).await {
         Ok(own) => {
             let found = families(own.spec.as_ref().and_then(|spec| spec.ip_families.as_deref()));
             Served::Likely(if found.is_empty() { vec![Family::V4] } else { found }, why)

@@ -70,10 +70,13 @@ impl ApiState {
     }
 }
 
+/// The namespace and the name of the Service by which clients in a cluster find its API.
+pub(crate) const KUBERNETES: (&str, &str) = ("default", "kubernetes");
+
 fn kubernetes_service(address: Ipv4Addr) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
-        "metadata": {"name": "kubernetes", "namespace": "default",
+        "metadata": {"name": KUBERNETES.1, "namespace": KUBERNETES.0,
             "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {"clusterIP": address.to_string(), "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
     })

@@ -7,6 +7,7 @@ use crate::resources::registry;
 use crate::resources::strategy::{has_condition, strings};
 use crate::storage::store::{EventKind, Key, Object};
 use crate::verbs::CLEANUP;
+use atoll_apimachinery::conditions::since;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -207,9 +208,9 @@ pub(crate) fn set_condition(
     match conditions.iter_mut().find(|one| one["type"] == kind) {
         None => conditions.push(new),
         Some(old) => {
-            let since = if old["status"] == status { old["lastTransitionTime"].clone() } else { now.into() };
+            let (was, at) = (old["status"].take(), old["lastTransitionTime"].take());
             *old = new;
-            old["lastTransitionTime"] = since;
+            old["lastTransitionTime"] = since(Some((&was, at)), &Value::from(status), now.into());
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use crate::api::ApiState;
+use crate::api::bootstrap::KUBERNETES;
 use crate::storage::store::{EventKind, Key};
 
 /// Creates it again, each time.
 pub(super) async fn run(state: Arc<ApiState>) {
-    let service = Key::new("", "services", "default", "kubernetes");
-    let prefix = Key::namespace_prefix("", "services", "default");
+    let (namespace, name) = KUBERNETES;
+    let service = Key::new("", "services", namespace, name);
+    let prefix = Key::namespace_prefix("", "services", namespace);
     loop {
         let Ok(mut watch) = state.store.watch(&prefix, None) else { continue };
         // It may have gone before the watch began.

@@ -6,6 +6,7 @@ use crate::resources::resource::Resource;
 use crate::resources::strategy::{Special, is_headless, needs_address, needs_node_ports};
 use crate::storage::store::{Key, Store};
 use atoll_apimachinery::invalid::FieldError;
+use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -13,38 +14,42 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The addresses that Services get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Network {
-    start: u32,
-    size: u32,
-}
+pub(crate) struct Network(Ipv4Net);
 
 impl Default for Network {
     fn default() -> Self {
-        Self::new(Ipv4Addr::new(10, 96, 0, 0), 16)
+        Self::new(Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 16))
     }
 }
 
 impl Network {
-    /// All addresses that have the first `bits` with this one in common. One of a few addresses would be of no use:
-    /// there are at least four.
-    pub(crate) fn new(address: Ipv4Addr, bits: u8) -> Self {
-        let size = 1 << (32 - u32::from(bits.clamp(1, 30)));
-        Self { start: u32::from(address) & !(size - 1), size }
+    /// One of a few addresses would be of no use: there are at least four.
+    pub(crate) fn new(range: Ipv4Net) -> Self {
+        let range = Ipv4Net::new_assert(range.addr(), range.prefix_len().clamp(1, 30));
+        Self(range.trunc())
+    }
+
+    fn start(self) -> u32 {
+        self.0.network().to_bits()
+    }
+
+    fn size(self) -> u32 {
+        1 << (32 - u32::from(self.0.prefix_len()))
     }
 
     /// The address of the API itself.
     pub(crate) fn first(self) -> Ipv4Addr {
-        Ipv4Addr::from(self.start + 1)
+        Ipv4Addr::from(self.start() + 1)
     }
 
     fn holds(self, address: Ipv4Addr) -> bool {
-        u32::from(address).wrapping_sub(self.start) < self.size
+        self.0.contains(&address)
     }
 
     /// Every address but the first and the last, beginning somewhere.
     fn candidates(self, from: u32) -> impl Iterator<Item = Ipv4Addr> {
-        let inner = self.size - 2;
-        (0..inner).map(move |step| Ipv4Addr::from(self.start + 1 + (from % inner + step) % inner))
+        let inner = self.size() - 2;
+        (0..inner).map(move |step| Ipv4Addr::from(self.start() + 1 + (from % inner + step) % inner))
     }
 }
 
@@ -143,7 +148,7 @@ impl Addresses {
         let mut errors = Vec::new();
         if needs_address(service) {
             families(service);
-            let start = u32::try_from(environment.below(u64::from(self.network.size))).unwrap_or(0);
+            let start = u32::try_from(environment.below(u64::from(self.network.size()))).unwrap_or(0);
             address(
                 &mut taken,
                 service,
@@ -327,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_network_gives_all_but_its_first_and_last_address() {
-        let network = Network::new(Ipv4Addr::new(127, 3, 128, 9), 29);
+        let network = Network::new("127.3.128.9/29".parse().unwrap());
         assert_eq!(network.first(), Ipv4Addr::new(127, 3, 128, 9));
         let mut given: Vec<u8> = network.candidates(4).map(|address| address.octets()[3]).collect();
         assert_eq!(given, [13, 14, 9, 10, 11, 12]);
@@ -336,6 +341,6 @@ mod tests {
         assert!(
             !network.holds(Ipv4Addr::new(127, 3, 128, 7)) && !network.holds(Ipv4Addr::new(127, 3, 128, 16))
         );
-        assert_eq!(Network::new(Ipv4Addr::new(127, 3, 128, 0), 32).candidates(0).count(), 2);
+        assert_eq!(Network::new("127.3.128.0/32".parse().unwrap()).candidates(0).count(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! Conditions in a status: what is so, since when, and why.
 
-use super::facts::list;
+use atoll_apimachinery::conditions::since;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(crate) fn stamp(at: Timestamp) -> Value {
 
 /// The condition of this kind.
 pub(crate) fn find<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
-    list(&status["conditions"]).find(|one| one["type"] == kind)
+    atoll_apimachinery::conditions::find(&status["conditions"], kind)
 }
 
 /// A condition's reason, or nothing.
@@ -46,10 +46,11 @@ pub(crate) fn set(conditions: &mut Vec<Value>, wanted: Condition<'_>, now: Times
 /// Sets a condition anew, even where only the time differs.
 pub(crate) fn renew(conditions: &mut Vec<Value>, wanted: Condition<'_>, now: Timestamp) {
     let old = conditions.iter().find(|one| one["type"] == wanted.kind);
-    let since = old.filter(|old| old["status"] == wanted.status).map(|old| old["lastTransitionTime"].clone());
+    let old = old.map(|old| (&old["status"], old["lastTransitionTime"].clone()));
+    let since = since(old, &Value::from(wanted.status), stamp(now));
     let new = json!({
         "type": wanted.kind, "status": wanted.status, "reason": wanted.reason, "message": wanted.message,
-        "lastUpdateTime": stamp(now), "lastTransitionTime": since.unwrap_or_else(|| stamp(now)),
+        "lastUpdateTime": stamp(now), "lastTransitionTime": since,
     });
     remove(conditions, wanted.kind);
     conditions.push(new);

@@ -20,8 +20,7 @@ pub(super) async fn register(
     block: Block,
 ) -> Result<(), kube::Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let (address, bits) = block.pod_cidr();
-    let cidr = format!("{address}/{bits}");
+    let cidr = block.pod_cidr().to_string();
     let object = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "labels": {

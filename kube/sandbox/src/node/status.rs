@@ -1,6 +1,7 @@
 //! A pod's status as a kubelet writes it. Pure.
 
 use super::lifecycle::{Container, Ended, Lifecycle, Phase, State};
+use atoll_apimachinery::conditions::since;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
@@ -154,9 +155,10 @@ fn conditions(
     let mut all: Vec<Value> = told.iter().filter(others).cloned().collect();
     for condition in new {
         let status = if condition.why_not.is_none() { "True" } else { "False" };
-        let same = old.iter().find(|known| known["type"] == condition.kind && known["status"] == status);
-        let since =
-            same.and_then(|known| known["lastTransitionTime"].as_str()).map_or(time(now), str::to_owned);
+        let before = old.iter().find(|known| known["type"] == condition.kind);
+        let before =
+            before.and_then(|known| Some((known["status"].as_str()?, known["lastTransitionTime"].as_str()?)));
+        let since = since(before.map(|(was, at)| (was, at.to_owned())), status, time(now));
         let mut value = json!({
             "type": condition.kind,
             "status": status,

@@ -60,23 +60,17 @@ impl Flags {
 
     pub(super) fn duration(&self, name: &str, default: Duration) -> Result<Duration, String> {
         let Some(text) = self.get(name) else { return Ok(default) };
-        duration(text).ok_or_else(|| format!("--{name}: not a duration (use ms, s, m or h): {text}"))
+        duration(text).ok_or_else(|| format!("--{name}: invalid duration (use ms, s, m or h): {text}"))
     }
 }
 
-/// `500ms`, `3s`, `2m`, `1h`, or a number of seconds.
+/// `500ms`, `3s`, `2m`, `1h`; or as `sleep` has it, a number of seconds, or of days with a `d`.
 pub(super) fn duration(text: &str) -> Option<Duration> {
-    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let count: f64 = number.parse().ok()?;
-    let seconds = match &text[number.len()..] {
-        "ms" => count / 1000.0,
-        "s" | "" => count,
-        "m" => count * 60.0,
-        "h" => count * 3600.0,
-        "d" => count * 86_400.0,
-        _ => return None,
-    };
-    Duration::try_from_secs_f64(seconds).ok()
+    let (number, seconds) = text.strip_suffix('d').map_or((text, 1.0), |days| (days, 86_400.0));
+    match number.parse::<f64>() {
+        Ok(count) => Duration::try_from_secs_f64(count * seconds).ok(),
+        Err(_) => atoll_duration::parse(text).ok(),
+    }
 }
 
 /// Splits `host:port`, `[v6]:port` and hosts without a port.
@@ -108,9 +102,14 @@ mod tests {
 
     #[test]
     fn durations_and_addresses_are_read_as_people_write_them() {
-        for (text, want) in
-            [("3s", Some(3000)), ("250ms", Some(250)), ("2m", Some(120_000)), ("1", Some(1000)), ("x", None)]
-        {
+        for (text, want) in [
+            ("3s", Some(3000)),
+            ("250ms", Some(250)),
+            ("2m", Some(120_000)),
+            ("1", Some(1000)),
+            ("2d", Some(172_800_000)),
+            ("x", None),
+        ] {
             assert_eq!(duration(text), want.map(Duration::from_millis), "{text}");
         }
         for (text, want) in [

@@ -1,14 +1,13 @@
 //! Services and EndpointSlices of the API into facts; what the sandbox does not carry (SCTP, IPv6 zones) is left out.
 
 use super::table::{EndpointFact, ServiceFact, ServiceName, ServicePort, SliceFact};
+use crate::controllers::slices::SERVICE_NAME;
 use crate::network::Protocol;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The label that says whose endpoints a slice has.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// How long a client stays with its endpoint by default: three hours.
 const AFFINITY: i32 = 10_800;
 

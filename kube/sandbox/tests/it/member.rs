@@ -43,10 +43,9 @@ impl Member {
     pub(crate) async fn on(network: Network) -> Self {
         let (block, claim) = claim();
         let runtime = Runtime::new();
-        let (service, bits) = block.service_cidr();
         let options = atoll_kubeapi::Options::default()
             .pods(runtime.clone())
-            .service_network(service, bits)
+            .service_network(block.service_cidr())
             .loopback_endpoints(true);
         let api = atoll_kubeapi::Api::start(Store::memory(), options).await.unwrap();
         let client = Client::new(api.admin(), "default");

@@ -8,7 +8,7 @@ use anyhow::Context;
 use atoll_api::names::{condition, label};
 use atoll_api::types::Cluster;
 use atoll_hub::join::{Place, Propagation, Request};
-use atoll_hub::networks::{Networks, Range, Ranges};
+use atoll_hub::networks::{Networks, Ranges};
 use atoll_hub::options::NAMESPACE;
 use atoll_kubeapi::hosted::{self, HostError, Hosted};
 use atoll_kubeapi::server::ServeError;
@@ -16,6 +16,7 @@ use atoll_lb_kube::Pool;
 use atoll_sandbox::block::Block;
 use atoll_sandbox::member::Member;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
@@ -108,8 +109,7 @@ impl Clusters {
 
     /// The addresses of load balancers: the hub's own part of the loopback network, which no member uses.
     pub(crate) fn pool(&self) -> anyhow::Result<Pool> {
-        let (address, _) = self.block.service_cidr();
-        let text = format!("{address}/24");
+        let text = format!("{}/24", self.block.service_cidr().network());
         text.parse().map_err(|error| anyhow::anyhow!("{text}: {error}"))
     }
 
@@ -152,18 +152,14 @@ impl Clusters {
 
     async fn join_one(&self, member: &Member) -> anyhow::Result<()> {
         let block = member.block();
-        let range = |(address, bits): (Ipv4Addr, u8)| -> anyhow::Result<Range> {
-            let text = format!("{address}/{bits}");
-            text.parse().map_err(|error| anyhow::anyhow!("{text}: {error}"))
-        };
-        let ranges = |cidr| anyhow::Ok(Ranges([range(cidr)?].into_iter().collect()));
+        let ranges = |cidr: Ipv4Net| Ranges([cidr.into()].into());
         let request = Request {
             name: member.name().to_owned(),
             namespace: NAMESPACE.to_owned(),
             clusterset: None,
-            declared: Networks { pods: ranges(block.pod_cidr())?, services: ranges(block.service_cidr())? },
+            declared: Networks { pods: ranges(block.pod_cidr()), services: ranges(block.service_cidr()) },
             // Loopback addresses pass from here, and from here only because they are declared.
-            endpoints: Ranges(block.pod_ranges().into_iter().map(range).collect::<anyhow::Result<_>>()?),
+            endpoints: Ranges(block.pod_ranges().into_iter().map(Into::into).collect()),
             allow_overlap: false,
             api_endpoint: None,
             place: Place { zones: vec![member.name().to_owned()], ..Place::default() },

@@ -45,7 +45,6 @@ struct MemberNetworks {
 
 impl Report {
     pub(crate) async fn new(dir: &Dir, clusters: &Clusters, took: Duration) -> Self {
-        let cidr = |(address, bits): (std::net::Ipv4Addr, u8)| format!("{address}/{bits}");
         let hub = Entry { name: HUB.to_owned(), url: clusters.hub_url().to_owned(), networks: None };
         let members = clusters.members();
         let running = members.all().await;
@@ -53,8 +52,8 @@ impl Report {
             name: member.name().to_owned(),
             url: member.url().to_owned(),
             networks: Some(MemberNetworks {
-                pods: cidr(member.block().pod_cidr()),
-                services: cidr(member.block().service_cidr()),
+                pods: member.block().pod_cidr().to_string(),
+                services: member.block().service_cidr().to_string(),
                 dns: member.dns().to_string(),
             }),
         });

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use atoll_api::names::annotation::INCARNATION;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -13,8 +14,6 @@ use crate::membership::connect::{code, why};
 
 /// The name of the Lease.
 pub(crate) const LEASE: &str = "atoll-hub";
-/// Which process of an identity holds it.
-const INCARNATION: &str = "atoll.dev/incarnation";
 
 /// What the rules know of a Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,9 @@ use kube::{Api, Client};
 
 use crate::membership::connect::why;
 use crate::membership::join::known;
-use crate::membership::networks::{Kind, Networks, Range, Ranges, overlap};
+use ipnet::IpNet;
+
+use crate::membership::networks::{Kind, Networks, Ranges, overlap};
 
 /// The hub, while it leads.
 pub(super) struct LeadingHub {
@@ -46,15 +48,15 @@ impl Host for LeadingHub {
     "the pool {pool} overlaps the {kind} {theirs} of {cluster}: its traffic would not leave that cluster; start the hub with another --lb-pool"
 )]
 struct Overlaps {
-    pool: Range,
+    pool: IpNet,
     kind: Kind,
-    theirs: Range,
+    theirs: IpNet,
     cluster: String,
 }
 
 /// Whether the pool can be used beside these clusters.
 fn fits<'a>(pool: &Pool, clusters: impl Iterator<Item = (&'a str, &'a Networks)>) -> Result<(), Overlaps> {
-    let pods = Ranges(pool.ranges().filter_map(|range| range.to_string().parse().ok()).collect());
+    let pods = Ranges(pool.ranges().collect());
     let ours = Networks { pods, services: Ranges::default() };
     for (name, networks) in clusters {
         if let Some(found) = overlap(&ours, networks) {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use atoll_api::names::annotation::balancing::{ADDRESSES, ALGORITHM, TIERS, WEIGHTS};
+use atoll_api::names::annotation::balancing::{
+    ADDRESSES, ALGORITHM, LEAST_CONNECTIONS, MAGLEV, TIERS, WEIGHTS,
+};
 use atoll_engine::facts::Protocol;
 use atoll_engine::plan::Balanced;
 use atoll_lb::provider::{self, Port, Share, Spec};
@@ -82,9 +84,9 @@ fn shares(annotations: &BTreeMap<String, String>) -> (BTreeMap<String, Share>, V
 pub(crate) fn remarks(annotations: &BTreeMap<String, String>) -> Vec<String> {
     let mut odd = shares(annotations).1;
     if let Some(other) =
-        annotations.get(ALGORITHM).filter(|text| *text != "Maglev" && *text != "LeastConnections")
+        annotations.get(ALGORITHM).filter(|text| *text != MAGLEV && *text != LEAST_CONNECTIONS)
     {
-        odd.push(format!("invalid value {other:?} of {ALGORITHM}: Maglev or LeastConnections"));
+        odd.push(format!("invalid value {other:?} of {ALGORITHM}: {MAGLEV} or {LEAST_CONNECTIONS}"));
     }
     let asked = annotations.get(ADDRESSES).map(String::as_str).unwrap_or_default().split(',').map(str::trim);
     odd.extend(

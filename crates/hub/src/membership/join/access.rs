@@ -1,5 +1,6 @@
 //! May the user do what a join needs? Asked before anything is made.
 
+use atoll_api::names::kind::{about, cluster};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -33,8 +34,8 @@ const IN_MEMBER: &[Need] = &[
     ("patch", RBAC, "clusterrolebindings", false),
     ("get", "apiextensions.k8s.io", "customresourcedefinitions", false),
     ("create", "apiextensions.k8s.io", "customresourcedefinitions", false),
-    ("get", "about.k8s.io", "clusterproperties", false),
-    ("create", "about.k8s.io", "clusterproperties", false),
+    ("get", about::GROUP, about::CLUSTER_PROPERTIES, false),
+    ("create", about::GROUP, about::CLUSTER_PROPERTIES, false),
 ];
 const IN_HUB: &[Need] = &[
     ("get", "", "secrets", true),
@@ -42,10 +43,10 @@ const IN_HUB: &[Need] = &[
     ("patch", "", "secrets", true),
     ("get", "", "configmaps", true),
     ("create", "", "configmaps", true),
-    ("list", "cluster.karmada.io", "clusters", false),
-    ("get", "cluster.karmada.io", "clusters", false),
-    ("create", "cluster.karmada.io", "clusters", false),
-    ("patch", "cluster.karmada.io", "clusters", false),
+    ("list", cluster::GROUP, cluster::CLUSTERS, false),
+    ("get", cluster::GROUP, cluster::CLUSTERS, false),
+    ("create", cluster::GROUP, cluster::CLUSTERS, false),
+    ("patch", cluster::GROUP, cluster::CLUSTERS, false),
 ];
 
 pub(super) async fn in_member(client: &Client, namespace: &str) -> Result<(), JoinError> {

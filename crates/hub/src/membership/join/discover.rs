@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 
 use crate::membership::connect::code;
-use crate::membership::networks::{Networks, Range, Ranges};
+use crate::membership::networks::{Networks, Ranges, range};
 
 /// The networks that count (declared, or else observed), and those observed.
 pub(super) async fn networks(
@@ -47,5 +47,5 @@ async fn of_services(client: &Client) -> Result<Ranges, kube::Error> {
 }
 
 fn read(texts: impl Iterator<Item = String>) -> Ranges {
-    Ranges(texts.filter_map(|text| text.parse::<Range>().ok()).collect::<BTreeSet<_>>())
+    Ranges(texts.filter_map(|text| range(&text).ok()).collect::<BTreeSet<_>>())
 }

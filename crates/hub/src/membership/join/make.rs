@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use atoll_api::names::annotation::network;
-use atoll_api::names::{FIELD_MANAGER, finalizer, secret};
+use atoll_api::names::{FIELD_MANAGER, finalizer, label, secret};
 use atoll_api::types::cluster::{LocalSecretReference, SyncMode};
 use atoll_api::types::{Cluster, ClusterSpec};
 use atoll_engine::names::ClusterId;
@@ -192,7 +192,7 @@ impl Entry<'_> {
         Secret {
             metadata: ObjectMeta {
                 name: Some(self.cluster.to_string()),
-                labels: Some([(rbac::CLUSTER_LABEL.to_owned(), self.cluster.to_string())].into()),
+                labels: Some([(label::CLUSTER.to_owned(), self.cluster.to_string())].into()),
                 ..ObjectMeta::default()
             },
             data: Some(data.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value))).collect()),

@@ -15,8 +15,6 @@ use kube::api::ObjectMeta;
 pub(crate) const NAME: &str = "atoll-hub";
 /// Of the Secret with the service account's token.
 pub(crate) const TOKEN: &str = "atoll-hub-token";
-/// On what `join` makes for a member, in the hub and in the member.
-pub(crate) const CLUSTER_LABEL: &str = "atoll.dev/cluster";
 /// The roles that give users their part.
 const EDIT: &str = "atoll-edit";
 const VIEW: &str = "atoll-view";

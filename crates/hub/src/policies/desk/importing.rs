@@ -57,7 +57,7 @@ impl Desk {
                     "invalid value {other:?} in {}, using {auto:?}; set {auto:?} or {explicit:?}",
                     annotation::IMPORT
                 );
-                self.tell(key, &uid(object), true, "UnknownImportMode", message);
+                self.tell(key, &uid(object), true, event::namespace::UNKNOWN_IMPORT_MODE, message);
             }
         }
     }
@@ -138,7 +138,7 @@ impl Desk {
         for id in placed.copies.keys() {
             let absent = self.imports.absent.get(&service).and_then(|absent| absent.get(id));
             match (absent, item.holders.get(id)) {
-                (Some(why), _) => bad.push(format!("{id}: {why}")),
+                (Some(why), _) => bad.push(format!("{id}: {}", why.text())),
                 (None, Some(Held::Said(CopyState::Applied { status, .. }))) => match derived(status) {
                     Derived::Usable => {}
                     Derived::Awaited => waits = true,

@@ -7,7 +7,7 @@ use atoll_engine::facts::{
     Protocol, ServiceFact, ServicePort, ServiceType, SessionAffinity, SliceFact, SlicePort,
 };
 use atoll_engine::names::{Namespace, PortName, SliceName, Uid};
-use atoll_engine::network::{Cidr, Family};
+use atoll_engine::network::Family;
 use atoll_member::Written;
 
 use super::*;
@@ -312,7 +312,7 @@ fn a_member_without_credentials_is_lost_after_a_lease_and_back_when_it_is_listed
 #[test]
 fn a_member_can_not_widen_its_own_networks_nor_speak_of_membership() {
     let mut hub = Hub::serving();
-    let range = |base: &str| Cidr::new(base.parse().unwrap(), 16).unwrap();
+    let range = |base: &str| ipnet::IpNet::new(base.parse().unwrap(), 16).unwrap();
     hub.brain.declare(&id("paris"), Networks { pods: vec![range("10.1.0.0")], ..Networks::default() });
     let node: IpAddr = "192.168.0.1".parse().unwrap();
     let lie = Networks { declared: vec![range("127.0.0.0")], pods: Vec::new(), nodes: [node].into() };

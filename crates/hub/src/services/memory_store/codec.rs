@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use atoll_api::names::label;
 use atoll_engine::memory::ServiceMemory;
 use atoll_engine::names::{BadName, ServiceKey};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
 
 /// On each of them; the hub lists by it.
-const LABEL: &str = "atoll.dev/memory";
 const KIND: &str = "service";
 /// The keys of the data.
 const NAMESPACE: &str = "namespace";
@@ -31,7 +31,7 @@ pub enum Unreadable {
 
 /// Selects all entries.
 pub(super) fn selector() -> String {
-    format!("{LABEL}={KIND}")
+    format!("{}={KIND}", label::MEMORY)
 }
 
 /// The name of a service's entry. Neither part has a dot, so no two services share one.
@@ -45,7 +45,7 @@ pub(super) fn write(key: &ServiceKey, memory: &ServiceMemory) -> Result<ConfigMa
     Ok(ConfigMap {
         metadata: ObjectMeta {
             name: Some(name(key)),
-            labels: Some(BTreeMap::from([(LABEL.to_owned(), KIND.to_owned())])),
+            labels: Some(BTreeMap::from([(label::MEMORY.to_owned(), KIND.to_owned())])),
             ..ObjectMeta::default()
         },
         data: Some(data.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),

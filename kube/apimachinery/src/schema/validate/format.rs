@@ -1,7 +1,8 @@
 //! Formats of strings, as far as a kube-apiserver checks them.
 
 use super::pattern;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use ipnet::IpNet;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Formats are compared without dashes: `date-time` is `datetime`.
 fn normal(format: &str) -> String {
@@ -101,14 +102,9 @@ fn date_time(text: &str) -> bool {
 }
 
 fn cidr(text: &str) -> bool {
-    let Some((address, length)) = text.split_once('/') else { return false };
-    let most = match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
+    let length = text.split_once('/').map_or("", |(_, length)| length);
     let plain = length == "0" || !length.starts_with(['0', '+']);
-    plain && length.parse::<u8>().is_ok_and(|length| length <= most)
+    plain && text.parse::<IpNet>().is_ok()
 }
 
 /// An absolute URI, or an absolute path.

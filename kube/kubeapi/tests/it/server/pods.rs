@@ -113,7 +113,7 @@ async fn a_session_needs_a_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn services_get_addresses_of_the_network() {
-    let (_api, client) = client(Options::default().service_network(Ipv4Addr::new(127, 9, 128, 0), 17)).await;
+    let (_api, client) = client(Options::default().service_network("127.9.128.0/17".parse().unwrap())).await;
     let address =
         |service: &Value| service["spec"]["clusterIP"].as_str().unwrap().parse::<Ipv4Addr>().unwrap();
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
