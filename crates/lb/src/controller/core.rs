@@ -367,6 +367,15 @@ impl Service {
         }
     }
 
+    /// Whether something else is wanted by now than what was under way: a deletion, or another spec than the one that was refused for good.
+    fn is_outdated(&self, doing: &Doing, failure: Failure) -> bool {
+        match (doing, self.wish()) {
+            (Doing::Get | Doing::Make(_), None) => true,
+            (Doing::Make(spec), Some(wish)) => failure == Failure::Lasting && wish != spec,
+            (Doing::Get, Some(_)) | (Doing::Delete | Doing::Write(_), _) => false,
+        }
+    }
+
     fn failed(
         &mut self,
         key: &Key,
@@ -375,8 +384,13 @@ impl Service {
         now: Duration,
         commands: &mut Vec<Command>,
     ) {
-        // Nobody knows what it did.
+        // What it did is not known.
         self.made = None;
+        if self.is_outdated(doing, error.kind) {
+            // What is wanted by now has not failed, and does not wait.
+            (self.failures, self.refused, self.not_before) = (0, None, now);
+            return;
+        }
         let (first, longest) = match error.kind {
             Failure::Lasting => {
                 self.refused = Some(self.object.as_ref().and_then(|object| object.spec.clone()));

@@ -178,7 +178,7 @@ impl World {
                         Write::AddFinalizer => object.finalizer = true,
                         Write::RemoveFinalizer => object.finalizer = false,
                         Write::Status(status, nobody) => {
-                            (object.status, object.no_backends) = (status, nobody)
+                            (object.status, object.no_backends) = (status, nobody);
                         }
                     }
                 }
@@ -351,6 +351,29 @@ fn whoever_was_refused_is_asked_for_again_when_a_balancer_goes() {
     assert_eq!(delete, [Command::Call(goes.clone(), Call::EnsureDeleted)]);
     core.step(Event::Answered(goes, Ok(Outcome::Deleted)), now);
     assert_eq!(core.tick(now), [Command::Call(waits, Call::Get)]);
+}
+
+#[test]
+fn what_is_wanted_by_now_does_not_wait_for_what_was_refused_meanwhile() {
+    let (mut core, key, now) = (Core::default(), key(0, 1), Duration::from_secs(1));
+    let object = Object {
+        spec: Some(spec(0)),
+        status: Status::default(),
+        no_backends: false,
+        finalizer: true,
+        deleting: false,
+    };
+    let another = Object { spec: Some(spec(1)), ..object.clone() };
+    let deleted = Object { spec: None, deleting: true, ..object.clone() };
+    for (newer, call) in [(another, Call::Get), (deleted, Call::EnsureDeleted)] {
+        core.step(Event::Seen(key.clone(), object.clone()), now);
+        core.step(Event::Answered(key.clone(), Ok(Outcome::Found(None))), now);
+        assert_eq!(core.step(Event::Seen(key.clone(), newer), now), [], "a call is under way");
+        let refused = Err(ProviderError::lasting("no address left"));
+        let commands = core.step(Event::Answered(key.clone(), refused), now);
+        assert_eq!(commands, [Command::Call(key.clone(), call)]);
+        core = Core::default();
+    }
 }
 
 #[test]
