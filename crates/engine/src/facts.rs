@@ -18,7 +18,7 @@ use crate::time::Time;
 pub type Pairs = BTreeMap<Arc<str>, Arc<str>>;
 
 /// What a cluster can do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// The families its Services can have, the primary one first.
     pub families: Vec<Family>,
@@ -27,7 +27,7 @@ pub struct Capabilities {
 }
 
 /// Whether a cluster can be reached now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Contact {
     /// Its lease is current.
     #[default]
@@ -50,7 +50,7 @@ impl Contact {
 }
 
 /// A namespace that exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NamespaceState {
     /// Objects can be made in it.
     Active,
@@ -94,6 +94,7 @@ pub struct ServicePort {
     /// Its protocol.
     pub protocol: Protocol,
     /// Its number, as clients see it.
+    #[serde(deserialize_with = "number::port")]
     pub port: u16,
     /// What is spoken there, if its owner says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,7 +102,7 @@ pub struct ServicePort {
 }
 
 /// `spec.type` of a Service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServiceType {
     /// ClusterIP, headless ones included.
     ClusterIp,
@@ -145,7 +146,7 @@ pub enum TrafficDistribution {
 }
 
 /// A Service that has been, or may be, exported.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceFact {
     /// Its type.
     pub service_type: ServiceType,
@@ -223,7 +224,7 @@ pub struct Settings {
 }
 
 /// A ServiceExport.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportFact {
     /// Its uid: a deleted and remade export is another one.
     pub uid: Uid,
@@ -240,7 +241,7 @@ pub struct ExportFact {
 }
 
 /// An EndpointSlice of an exported Service.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceFact {
     /// Its `addressType`.
     pub family: Family,
@@ -251,20 +252,21 @@ pub struct SliceFact {
 }
 
 /// A port of an EndpointSlice.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SlicePort {
     /// The name of the Service's port that it serves.
     pub name: PortName,
     /// Its protocol.
     pub protocol: Protocol,
     /// The target port; none means any.
+    #[serde(default, deserialize_with = "number::any_port")]
     pub port: Option<u16>,
     /// What is spoken there.
     pub app_protocol: Option<AppProtocol>,
 }
 
 /// The conditions of an endpoint, exactly as its cluster gives them: they are copied, never judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct EndpointConditions {
     /// `ready`; unset counts as true.
     pub ready: Option<bool>,
@@ -282,7 +284,7 @@ impl EndpointConditions {
 }
 
 /// An endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointFact {
     /// Its addresses; one, but for slices made by hand.
     pub addresses: Box<[IpAddr]>,
@@ -296,4 +298,19 @@ pub struct EndpointFact {
     pub zone: Option<Zone>,
     /// `hints.forZones`, for an endpoint whose zone is not given.
     pub for_zones: Box<[Zone]>,
+}
+
+/// No port has the number 0: who reads one from elsewhere refuses it.
+mod number {
+    use std::num::NonZeroU16;
+
+    use serde::{Deserialize, Deserializer};
+
+    pub(super) fn port<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
+        NonZeroU16::deserialize(from).map(NonZeroU16::get)
+    }
+
+    pub(super) fn any_port<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u16>, D::Error> {
+        Ok(Option::<NonZeroU16>::deserialize(from)?.map(NonZeroU16::get))
+    }
 }

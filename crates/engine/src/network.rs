@@ -34,7 +34,7 @@ impl Family {
 }
 
 /// Where a cluster's endpoints may be.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Networks {
     /// The operator's word: ranges that pass whatever they are (the sandbox declares its part of 127.0.0.0/8).
     pub declared: Vec<IpNet>,
@@ -45,7 +45,7 @@ pub struct Networks {
 }
 
 /// Why an address may not enter another cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum AddressRefused {
     /// It would reach the consumer's own host.
     Loopback,

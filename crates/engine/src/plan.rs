@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use litemap::LiteMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::facts::{
     EndpointConditions, InternalTrafficPolicy, Pairs, Protocol, ServicePort, SessionAffinity, SlicePort,
     TrafficDistribution,
@@ -27,12 +29,12 @@ pub struct Plan {
     pub crossing: Option<Arc<Crossing>>,
     /// What its balancer leads to, if it is of type `LoadBalancer`. No member holds anything of it.
     pub balanced: Option<Arc<Balanced>>,
-    /// Every member has an entry.
-    pub clusters: LiteMap<ClusterId, ClusterPlan>,
+    /// Every member has an entry; it is what that member is told.
+    pub clusters: LiteMap<ClusterId, Arc<ClusterPlan>>,
 }
 
 /// What one cluster should hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterPlan {
     /// The ServiceImport, the derived Service and its slices.
     pub import: ImportPlan,
@@ -45,10 +47,10 @@ pub struct ClusterPlan {
 }
 
 /// What a cluster should hold because of a `MultiClusterService`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DispatchPlan {
     /// The slices, by provider, never its own. What is held from a cluster not listed here goes. Consumers that get the same share it.
-    Present(Arc<LiteMap<ClusterId, SlicesFrom>>),
+    Present(#[serde(with = "crate::few::as_map")] Arc<LiteMap<ClusterId, SlicesFrom>>),
     /// Nothing.
     Absent(WhyNotDispatched),
     /// Whatever it holds: no create, no repair, no delete.
@@ -56,7 +58,7 @@ pub enum DispatchPlan {
 }
 
 /// Why a cluster should hold nothing because of a `MultiClusterService`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WhyNotDispatched {
     /// There is no `MultiClusterService` for it.
     NotAsked,
@@ -108,13 +110,14 @@ pub struct Backend {
 }
 
 /// What a cluster should hold as an importer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImportPlan {
     /// Exactly this. Importers that get the same share it.
     Present {
         /// The ServiceImport and the derived Service.
         import: Arc<Import>,
         /// The slices, by source. What is held from a cluster not listed here goes.
+        #[serde(with = "crate::few::as_map")]
         slices: Arc<LiteMap<ClusterId, SlicesFrom>>,
     },
     /// Nothing.
@@ -124,7 +127,7 @@ pub enum ImportPlan {
 }
 
 /// Why a cluster should hold nothing of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WhyAbsent {
     /// No valid export is left.
     NotExported,
@@ -135,7 +138,7 @@ pub enum WhyAbsent {
 }
 
 /// Why a cluster is left alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WhyUntouched {
     /// It has not been heard from.
     NotHeard,
@@ -148,7 +151,7 @@ pub enum WhyUntouched {
 }
 
 /// The slices that an importer should hold from one source.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SlicesFrom {
     /// These, and no others. The list is shared by all importers that get the same.
     Exactly(Arc<[Arc<Slice>]>, Kept),
@@ -159,7 +162,7 @@ pub enum SlicesFrom {
 }
 
 /// Why the hub does not know a source's slices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unknown {
     /// The source has not been heard from since the hub started, and is not known to be lost.
     NotHeard,
@@ -168,7 +171,7 @@ pub enum Unknown {
 }
 
 /// Why nothing of a source is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WhyNothing {
     /// The policy withdraws what is lost.
     Withdrawn(Withdrawn),
@@ -179,7 +182,7 @@ pub enum WhyNothing {
 }
 
 /// A ServiceImport with its derived Service.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Import {
     /// What the import says.
     pub spec: Arc<ImportSpec>,
@@ -198,7 +201,7 @@ pub struct Import {
 }
 
 /// The mark of a source that may be out of date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StaleMark {
     /// Lost since then.
     Since(Time),
@@ -207,7 +210,7 @@ pub enum StaleMark {
 }
 
 /// What is the same in every importer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportSpec {
     /// `Headless`, or else `ClusterSetIP`.
     pub headless: bool,
@@ -228,7 +231,7 @@ pub struct ImportSpec {
 }
 
 /// What the derived Service has of its own; the rest is the import's spec.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DerivedService {
     /// Its name; every imported slice is attached to it.
     pub name: ServiceName,
@@ -239,7 +242,7 @@ pub struct DerivedService {
 }
 
 /// An EndpointSlice to be held. Its contents are the same in all importers but the source itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     /// Its name in the importer.
     pub name: SliceName,
@@ -258,7 +261,7 @@ pub struct Slice {
 }
 
 /// An endpoint to be held.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Its addresses.
     pub addresses: Box<[IpAddr]>,
@@ -277,7 +280,7 @@ pub struct Endpoint {
 }
 
 /// The conditions of a ServiceExport.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportStatus {
     /// Which export: one made anew under the same name is another.
     pub uid: Uid,
@@ -292,7 +295,7 @@ pub struct ExportStatus {
 }
 
 /// What differs between a plan and the one before it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Touched {
     /// Nothing.
     Nothing,

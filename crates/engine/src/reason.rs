@@ -5,6 +5,7 @@ pub mod text;
 use std::sync::Arc;
 
 use atoll_api::names::reason;
+use serde::{Deserialize, Serialize};
 
 use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
 use crate::intent::imports::ImportPort;
@@ -13,7 +14,7 @@ use crate::network::{AddressRefused, Family};
 use crate::time::Time;
 
 /// Why an export is not a constituent of its service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Invalid {
     /// There is no Service of its name.
     NoService,
@@ -38,7 +39,7 @@ impl Invalid {
 }
 
 /// A field on which the exports of a service disagree.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conflict {
     /// The field, and what is used.
     pub about: Disputed,
@@ -51,7 +52,7 @@ pub struct Conflict {
 }
 
 /// What exports can disagree on, with the value in use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Disputed {
     /// The ports; their union is used.
     Ports,
@@ -94,7 +95,7 @@ impl Disputed {
 }
 
 /// Why an exported label or annotation does not travel.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRefused {
     /// The key.
     pub key: Arc<str>,
@@ -103,7 +104,7 @@ pub struct KeyRefused {
 }
 
 /// What is wrong with a label or annotation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WhyKeyRefused {
     /// Its prefix belongs to Kubernetes or to us.
     Reserved,
@@ -114,7 +115,7 @@ pub enum WhyKeyRefused {
 }
 
 /// Whether an export is ready. `Exported` when the endpoints are pushed to the importers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExportReady {
     /// Importers get its endpoints.
     Exported {
@@ -128,7 +129,7 @@ pub enum ExportReady {
 }
 
 /// Why an export can't work as things are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExportFailed {
     /// Such a Service is never exported.
     Invalid(Invalid),
@@ -148,7 +149,7 @@ impl ExportReady {
 }
 
 /// Whether an import can be ready; the member adds whether it holds the IP yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImportReady {
     /// Nothing stands in the way.
     Ready,
@@ -184,7 +185,7 @@ impl ImportReady {
 }
 
 /// Something that a user of an import should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImportNote {
     /// `internalTrafficPolicy: Local`, and no endpoint of its own: nothing answers here.
     LocalWithoutOwnEndpoints,
@@ -202,7 +203,7 @@ pub enum ImportNote {
 }
 
 /// Why a source's slices stay as they are planned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kept {
     /// Its cluster is there.
     Alive,
@@ -220,7 +221,7 @@ pub enum Kept {
 }
 
 /// Why a lost source's slices go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Withdrawn {
     /// Its lease has ended, which is enough for the policy.
     LeaseEnded {
@@ -235,7 +236,7 @@ pub enum Withdrawn {
 }
 
 /// What befell a part of a slice on its way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SliceNote {
     /// An address stays behind.
     AddressRefused {
@@ -261,7 +262,7 @@ pub enum SliceNote {
 }
 
 /// Why a port of a slice stays behind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PortDropped {
     /// An export of higher precedence has another port of this name.
     NameClash {

@@ -114,7 +114,7 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
         };
         let export = status::export(world, key, id, &recalled.invalid, merged.as_deref(), &cache.sources);
         let (dispatch, follow) = crossed.of(id);
-        clusters.insert(id.clone(), ClusterPlan { import, export, dispatch, follow });
+        clusters.insert(id.clone(), Arc::new(ClusterPlan { import, export, dispatch, follow }));
     }
     let Crossed { crossing, balanced, .. } = crossed;
     (Plan { service: key.clone(), crossing, balanced, clusters }, recalled.memory)

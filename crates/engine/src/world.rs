@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use litemap::LiteMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::facts::{Capabilities, Contact, ExportFact, NamespaceState, ServiceFact, Settings, SliceFact};
 use crate::few;
 use crate::intent::CrossCluster;
@@ -81,7 +83,7 @@ pub enum Sight {
 }
 
 /// Something that happened in, or to, one cluster. The hub says which one; the payload never does.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Change {
     /// It has become a member. Nothing is known of it yet.
     Joined,

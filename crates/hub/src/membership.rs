@@ -11,5 +11,6 @@ pub(crate) mod members;
 pub mod networks;
 pub mod reach;
 pub(crate) mod roster;
+pub(crate) mod session;
 pub mod unjoin;
 pub(crate) mod watch;

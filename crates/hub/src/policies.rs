@@ -21,14 +21,15 @@ use atoll_api::names::kind::{cluster, policy};
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::object::Kind;
+use atoll_link::{CopyReport, Down};
 use atoll_member::Permit;
-use atoll_member::propagate::{Copies, CopyReport};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::membership::connect::code;
+use crate::membership::session::Tell;
 use crate::services::imports;
 use desk::{Command, Desk, Event, Scope, Source};
 use write::{Part, Place, Write};
@@ -42,7 +43,7 @@ const A_WHILE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Membership {
     /// It runs, and takes orders.
-    Started(ClusterId, Copies),
+    Started(ClusterId, Tell),
     /// It does not.
     Stopped(ClusterId),
 }
@@ -91,8 +92,8 @@ impl Policies {
     }
 
     /// A member runs.
-    pub(crate) fn started(&self, id: ClusterId, copies: Copies) {
-        let _ = self.membership.send(Membership::Started(id, copies));
+    pub(crate) fn started(&self, id: ClusterId, tell: Tell) {
+        let _ = self.membership.send(Membership::Started(id, tell));
     }
 
     /// A member is stopped.
@@ -163,7 +164,7 @@ pub(crate) async fn held_by(hub: &Client, id: &ClusterId) -> Result<BTreeSet<Kin
 
 struct Shell {
     watches: Client,
-    members: BTreeMap<ClusterId, Copies>,
+    members: BTreeMap<ClusterId, Tell>,
     events: UnboundedSender<Event>,
     writes: UnboundedSender<(Place, Write)>,
     news: UnboundedSender<News>,
@@ -224,16 +225,12 @@ impl Shell {
 
     fn member(&mut self, member: Membership) -> Event {
         match member {
-            Membership::Started(id, copies) => {
-                if let Some(former) = self.members.insert(id.clone(), copies) {
-                    self.tasks.spawn(former.stop());
-                }
+            Membership::Started(id, tell) => {
+                self.members.insert(id.clone(), tell);
                 Event::Started(id)
             }
             Membership::Stopped(id) => {
-                if let Some(former) = self.members.remove(&id) {
-                    self.tasks.spawn(former.stop());
-                }
+                self.members.remove(&id);
                 Event::Stopped(id)
             }
         }
@@ -249,8 +246,8 @@ impl Shell {
             Command::Copied(key, copied) => return drop(self.news.send(News::Copied(key, copied))),
             Command::Imports(news) => return drop(self.news.send(News::Imports(news))),
             Command::Order(id, key, order) => {
-                if let Some(copies) = self.members.get(&id) {
-                    copies.order(key, order);
+                if let Some(member) = self.members.get(&id) {
+                    member.send(Down::Order { key, order });
                 }
                 return;
             }

@@ -23,4 +23,4 @@ pub use follow::{Follow, follow};
 pub use pool::{BadPool, Pool};
 
 /// The namespace in the hub's API where the `ConfigMaps` are, if none is named.
-pub const NAMESPACE: &str = "atoll-system";
+pub const NAMESPACE: &str = atoll_api::names::namespace::HUB;

@@ -1,20 +1,24 @@
-//! Two clients for one cluster: watches wait long, writes do not.
+//! Three clients for one cluster: watches wait long, writes do not, and questions have deadlines of their own.
 
 use std::time::Duration;
 
 /// How long a watch may be silent before its connection counts as dead. Its own timeout is shorter.
 const WATCH_SILENCE: Duration = Duration::from_secs(60);
+/// How long a question may take at most.
+const ANSWER: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
 /// How long a write may take, from sending to the answer's end.
 pub(crate) const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Two clients for one cluster.
+/// Three clients for one cluster.
 #[derive(Clone)]
 pub struct Clients {
     /// For watches: patient.
     pub watches: kube::Client,
     /// For everything else: soon done or soon failed. Retries belong to the queue.
     pub writes: kube::Client,
+    /// For questions about the cluster itself. Who asks sets the deadline, which is shorter than this client's.
+    pub questions: kube::Client,
 }
 
 impl std::fmt::Debug for Clients {
@@ -31,8 +35,20 @@ impl Clients {
         config.reset_reader_on_write = true;
         let mut patient = config.clone();
         patient.read_timeout = Some(WATCH_SILENCE);
+        let mut questions = config.clone();
+        questions.read_timeout = Some(ANSWER);
+        questions.write_timeout = Some(ANSWER);
         config.read_timeout = Some(WRITE_DEADLINE);
         config.write_timeout = Some(WRITE_DEADLINE);
-        Ok(Self { watches: kube::Client::try_from(patient)?, writes: kube::Client::try_from(config)? })
+        Ok(Self {
+            watches: kube::Client::try_from(patient)?,
+            writes: kube::Client::try_from(config)?,
+            questions: kube::Client::try_from(questions)?,
+        })
+    }
+
+    /// One client for everything: an API in this process needs no timeouts.
+    pub fn within(client: &kube::Client) -> Self {
+        Self { watches: client.clone(), writes: client.clone(), questions: client.clone() }
     }
 }

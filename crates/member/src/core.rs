@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use atoll_engine::facts::Capabilities;
 use atoll_engine::names::{Namespace, ServiceKey};
-use atoll_engine::plan::{Plan, Touched};
+use atoll_engine::plan::{ClusterPlan, Touched};
 use atoll_engine::world::Change;
 
 use self::cache::Cache;
@@ -45,7 +45,7 @@ use self::queue::{Flight, Queue};
 use self::replaced::Replaced;
 use self::sync::Gate;
 use crate::Identity;
-use crate::report::{Assignment, Problem, Report};
+use atoll_link::{Assignment, Problem, Up};
 
 /// How long a cluster's own slices wait for the remote consumers' writes: those are first, and API servers on one machine or
 /// one disk are in each other's way.
@@ -62,7 +62,8 @@ pub struct Core {
     gate: Gate,
     facts: Facts,
     cache: Cache,
-    plans: BTreeMap<ServiceKey, Arc<Plan>>,
+    /// This cluster's part of each plan.
+    plans: BTreeMap<ServiceKey, Option<Arc<ClusterPlan>>>,
     queue: Queue,
     /// What is in flight, and what the object should say then.
     sent: HashMap<Target, Sent>,
@@ -207,25 +208,23 @@ impl Core {
         }
     }
 
-    fn assigned(&mut self, Assignment { plan, touched, answer }: Assignment, now: Now) {
-        let key = plan.service.clone();
+    fn assigned(&mut self, Assignment { service: key, part, touched, answer }: Assignment, now: Now) {
         self.told.remove(&key);
         if let Some(number) = answer {
             self.dispatched.asked(&key, number);
         }
         let mut tell = Vec::new();
-        let follow = wanted::part(Some(&plan), &self.identity.cluster).is_some_and(|part| part.follow);
+        let follow = part.as_ref().is_some_and(|part| part.follow);
         self.facts.follow(&key, follow, &mut tell);
         self.tell(tell);
-        let before = self.plans.insert(key.clone(), Arc::clone(&plan));
+        let before = self.plans.insert(key.clone(), part.clone());
         match (touched, before) {
             (Touched::Nothing, Some(_)) => {}
             (Touched::Slices(changed), Some(before)) => {
                 let me = &self.identity.cluster;
                 for (source, original) in &changed {
-                    for plan in [&plan, &before] {
-                        let part = wanted::part(Some(plan), me);
-                        for name in wanted::names_of(part, source, original) {
+                    for part in [&part, &before] {
+                        for name in wanted::names_of(part.as_deref(), source, original) {
                             let target = Target::Slice(key.clone(), name);
                             if source == me {
                                 self.queue.soon(target, OWN_LAST, now.instant);
@@ -297,12 +296,12 @@ impl Core {
     /// Something of ours is there for a service that is not planned: the hub has to say what becomes of it.
     fn holds(&mut self, key: &ServiceKey) {
         if self.heard.is_some() && !self.plans.contains_key(key) && self.told.insert(key.clone()) {
-            self.out.push(Command::Report(Report::Holds(key.clone())));
+            self.out.push(Command::Report(Up::Holds(key.clone())));
         }
     }
 
     fn tell(&mut self, changes: Vec<Change>) {
-        self.out.extend(changes.into_iter().map(|change| Command::Report(Report::Change(change))));
+        self.out.extend(changes.into_iter().map(|change| Command::Report(Up::Change(change))));
     }
 
     fn problem(&mut self, problem: Problem, now: Now) {
@@ -315,7 +314,7 @@ impl Core {
         }
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.insert(problem.clone(), now.instant);
-            self.out.push(Command::Report(Report::Problem(problem)));
+            self.out.push(Command::Report(Up::Problem(problem)));
         }
     }
 }

@@ -10,13 +10,13 @@ pub(crate) mod slice;
 use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
 use atoll_engine::facts::NamespaceState;
 use atoll_engine::names::{BadName, Namespace, NodeName};
+use atoll_link::Problem;
 use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::DeserializeGuard;
 
 use crate::core::event::{Seen, SeenProperty};
 use crate::core::object::{Kind, PropertyName};
-use crate::report::Problem;
 
 /// A kind that the edge can read.
 pub(crate) trait Readable {

@@ -2,47 +2,39 @@
 //!
 //! ```text
 //!   member's API                                                              hub
-//!   watches ──▶ edge: objects → facts, versions ──▶ core.step(event, now) ──▶ Report
-//!   writes  ◀── edge: bodies → objects          ◀── commands                ◀── Assignment (a plan)
+//!   watches ──▶ edge: objects → facts, versions ──▶ core.step(event, now) ──▶ Up
+//!   writes  ◀── edge: bodies → objects          ◀── commands                ◀── Down (a part of a plan)
 //!   └──────────── shell: sockets, clock ─────────┘└─ cache, sync gate, ownership, diff, queue ─┘
 //! ```
 //!
-//! Start at [`spawn`]; the decisions are in [`crate::core`], which knows no socket and no clock. Nothing is deleted
-//! before every kind has been listed, nothing is touched that does not carry our hub's label, and nothing is written
-//! without the [`Permit`]. [`enter`] and [`leave`] are for joining and leaving.
+//! Start at [`spawn`]: a member takes [`atoll_link::Down`] and tells [`atoll_link::Up`], and nothing else passes between it and
+//! its hub. The decisions are in [`crate::core`], which knows no socket and no clock. Nothing is deleted before every kind has
+//! been listed, nothing is touched that does not carry our hub's label, and nothing is written without the [`Permit`], which
+//! the hub lends. [`enter`] is for joining.
 
+mod clean;
 mod clients;
 pub mod core;
 mod edge;
 mod enter;
+mod health;
+mod identify;
 mod leave;
+mod link;
 mod mirrored;
 mod permit;
 pub mod propagate;
-pub mod report;
 mod shell;
 mod stale;
 mod text;
 
-use std::sync::Arc;
-
-use atoll_engine::names::ClusterId;
-
+pub use atoll_link::Identity;
+pub use clean::ROLE;
 pub use clients::Clients;
 pub use enter::{EnterError, EnterSummary, enter, may_enter};
+pub use identify::cluster_uid;
 pub use leave::{LeaveError, LeaveSummary, leave};
+pub use link::{Downlink, Handle, Uplink, spawn};
 pub use mirrored::mirrored;
-pub use permit::Permit;
-pub use report::{Assignment, Dispatched, Problem, Report, Written};
-pub use shell::{Handle, spawn};
-
-/// Which member this is, and for whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// The member.
-    pub cluster: ClusterId,
-    /// The uid of the hub: the value of the label that all our objects carry.
-    pub hub: Arc<str>,
-    /// The clusterset.
-    pub clusterset: Arc<str>,
-}
+pub use permit::{Changes, Permit};
+pub use shell::failure::{code, why};

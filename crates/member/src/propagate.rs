@@ -18,8 +18,6 @@ mod leave;
 mod live;
 mod requests;
 mod shell;
-pub mod state;
 
 pub use leave::{LeaveCopiesError, leave_copies};
 pub use shell::{Copies, spawn};
-pub use state::{CopyReport, CopyState, Order, WhyNot};

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use atoll_engine::names::ClusterId;
 use atoll_engine::time::Time;
+use atoll_link::{Assignment, Identity};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{mpsc, oneshot};
@@ -22,46 +23,42 @@ use tracing::{debug, warn};
 use crate::core::Core;
 use crate::core::event::{Command, Event, Failure, Now};
 use crate::edge::Edge;
-use crate::report::{Assignment, Report};
-use crate::{Clients, Identity, Permit};
+use crate::{Clients, Permit, Uplink};
 
 /// How many objects of watches may wait: a list is read no faster than it is taken in.
 const WATCHED: usize = 256;
 /// How long requests in flight may take to end when the member is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where reports go.
-pub(crate) type Reports = mpsc::UnboundedSender<(ClusterId, Report)>;
-
-/// A member that runs.
+/// The imports, exports and dispatched slices of a member.
 #[derive(Debug)]
-pub struct Handle {
+pub(crate) struct Services {
     assignments: mpsc::UnboundedSender<Assignment>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-impl Handle {
+impl Services {
     /// Asks the member to carry out its part of a plan.
-    pub fn assign(&self, assignment: Assignment) {
+    pub(crate) fn assign(&self, assignment: Assignment) {
         // A member that has ended can't be asked; its end is known by other means.
         let _ = self.assignments.send(assignment);
     }
 
     /// Ends the member: no new requests; those in flight may end, for at most 5 s.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.task.await;
     }
 }
 
 /// Starts a member. It ends when its handle is stopped or dropped.
-pub fn spawn(identity: Identity, clients: Clients, permit: Permit, reports: Reports) -> Handle {
+pub(crate) fn spawn(identity: Identity, clients: Clients, permit: Permit, up: Uplink) -> Services {
     let (assignments, assigned) = mpsc::unbounded_channel();
     let (stop, stopped) = oneshot::channel();
-    let shell = Shell::new(identity, clients, permit, reports);
+    let shell = Shell::new(identity, clients, permit, up);
     let task = tokio::spawn(shell.run(assigned, stopped));
-    Handle { assignments, stop, task }
+    Services { assignments, stop, task }
 }
 
 struct Shell {
@@ -69,15 +66,15 @@ struct Shell {
     identity: Identity,
     clients: Clients,
     permit: Permit,
-    reports: Reports,
+    up: Uplink,
     edge: Edge,
 }
 
 impl Shell {
-    fn new(identity: Identity, clients: Clients, permit: Permit, reports: Reports) -> Self {
+    fn new(identity: Identity, clients: Clients, permit: Permit, up: Uplink) -> Self {
         let core = Core::new(identity.clone());
         let edge = Edge { hub: Arc::clone(&identity.hub), interned: Arc::default() };
-        Self { core, identity, clients, permit, reports, edge }
+        Self { core, identity, clients, permit, up, edge }
     }
 
     async fn run(
@@ -86,7 +83,7 @@ impl Shell {
         mut stopped: oneshot::Receiver<()>,
     ) {
         let (events, mut watched) = mpsc::channel(WATCHED);
-        let pulse = pulse::Pulse::new(self.identity.cluster.clone(), self.reports.clone());
+        let pulse = pulse::Pulse::new(self.identity.cluster.clone(), self.up.clone());
         let mut tasks = watch::all(&self.clients.watches, &self.edge, &events, &pulse);
         tasks.spawn(pulse::beat(self.clients.writes.clone(), pulse.clone(), events));
         let mut flying = FuturesUnordered::new();
@@ -96,7 +93,7 @@ impl Shell {
             while let Some(event) = inbox.pop_front() {
                 for command in self.core.step(event, now()) {
                     match command {
-                        Command::Report(report) => self.report(report),
+                        Command::Report(up) => self.up.send(up),
                         Command::Write(target, request) => {
                             let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
                             let edge = self.edge.clone();
@@ -145,11 +142,6 @@ impl Shell {
         if tokio::time::timeout(PATIENCE, rest).await.is_err() {
             warn!(cluster = %self.identity.cluster, "requests were still in flight when the member was stopped");
         }
-    }
-
-    fn report(&self, report: Report) {
-        // Nobody listens when the hub is ending.
-        let _ = self.reports.send((self.identity.cluster.clone(), report));
     }
 }
 

@@ -11,6 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::facts::{Protocol, ServicePort};
 use crate::names::{ClusterId, Namespace, PortName, ServiceKey};
 
@@ -42,7 +44,7 @@ pub struct ImportTo {
 }
 
 /// A port that is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ImportPort {
     /// Its name, if it is given.
     pub name: Option<PortName>,

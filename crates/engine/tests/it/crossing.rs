@@ -241,7 +241,7 @@ fn a_changed_slice_touches_that_slice_and_nothing_else() {
 fn a_spoiled_plan_is_found_out() {
     type Spoil = fn(&mut Plan);
     fn held(plan: &mut Plan) -> &mut litemap::LiteMap<ClusterId, SlicesFrom> {
-        match &mut plan.clusters.get_mut(&id("tokyo")).unwrap().dispatch {
+        match &mut Arc::make_mut(plan.clusters.get_mut(&id("tokyo")).unwrap()).dispatch {
             DispatchPlan::Present(from) => Arc::make_mut(from),
             other => panic!("{other:?}"),
         }
@@ -255,18 +255,21 @@ fn a_spoiled_plan_is_found_out() {
     }
     let name = || slice_name("paris-web-1");
     let cases: Vec<(Spoil, Broken)> = vec![
-        (|p| p.clusters.get_mut(&id("paris")).unwrap().follow = false, Broken::ProviderNotFollowed),
+        (
+            |p| Arc::make_mut(p.clusters.get_mut(&id("paris")).unwrap()).follow = false,
+            Broken::ProviderNotFollowed,
+        ),
         (
             |p| {
                 let tokyo = p.clusters[&id("tokyo")].dispatch.clone();
-                p.clusters.get_mut(&id("paris")).unwrap().dispatch = tokyo;
+                Arc::make_mut(p.clusters.get_mut(&id("paris")).unwrap()).dispatch = tokyo;
             },
             Broken::DispatchedUnasked,
         ),
         (
             |p| {
                 let absent = DispatchPlan::Absent(WhyNotDispatched::NotAsked);
-                p.clusters.get_mut(&id("tokyo")).unwrap().dispatch = absent;
+                Arc::make_mut(p.clusters.get_mut(&id("tokyo")).unwrap()).dispatch = absent;
             },
             Broken::DispatchMissing,
         ),

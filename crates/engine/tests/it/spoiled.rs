@@ -35,7 +35,7 @@ fn imported<'a>(
     plan: &'a mut Plan,
     at: &str,
 ) -> (&'a mut Import, &'a mut litemap::LiteMap<ClusterId, SlicesFrom>) {
-    match &mut plan.clusters.get_mut(&id(at)).unwrap().import {
+    match &mut Arc::make_mut(plan.clusters.get_mut(&id(at)).unwrap()).import {
         ImportPlan::Present { import, slices } => (Arc::make_mut(import), Arc::make_mut(slices)),
         other => panic!("{other:?}"),
     }
@@ -62,11 +62,17 @@ fn a_spoiled_plan_is_found_out() {
         (|p| drop(p.clusters.remove(&id("a"))), Broken::MemberMissing),
         (|p| drop(p.clusters.insert(id("mallory"), p.clusters[&id("none")].clone())), Broken::Stranger),
         (
-            |p| p.clusters.get_mut(&id("dark")).unwrap().import = ImportPlan::Absent(WhyAbsent::NotExported),
+            |p| {
+                Arc::make_mut(p.clusters.get_mut(&id("dark")).unwrap()).import =
+                    ImportPlan::Absent(WhyAbsent::NotExported);
+            },
             Broken::UnheardTouched,
         ),
         (
-            |p| p.clusters.get_mut(&id("a")).unwrap().import = ImportPlan::Absent(WhyAbsent::NotExported),
+            |p| {
+                Arc::make_mut(p.clusters.get_mut(&id("a")).unwrap()).import =
+                    ImportPlan::Absent(WhyAbsent::NotExported);
+            },
             Broken::ImportMissing,
         ),
         (|p| drop(p.clusters.insert(id("none"), p.clusters[&id("lost")].clone())), Broken::NoNamespace),
@@ -90,10 +96,13 @@ fn a_spoiled_plan_is_found_out() {
             Broken::UnsupportedFamily(Family::V6),
         ),
         (
-            |p| p.clusters.get_mut(&id("b")).unwrap().export.as_mut().unwrap().conflicts = None,
+            |p| {
+                Arc::make_mut(p.clusters.get_mut(&id("b")).unwrap()).export.as_mut().unwrap().conflicts =
+                    None;
+            },
             Broken::ConflictNotOnAll,
         ),
-        (|p| p.clusters.get_mut(&id("b")).unwrap().export = None, Broken::StatusMissing),
+        (|p| Arc::make_mut(p.clusters.get_mut(&id("b")).unwrap()).export = None, Broken::StatusMissing),
         (|p| drop(imported(p, "a").1.remove(&id("dark"))), Broken::UnheardWithdrawn { source: id("dark") }),
         (
             |p| {
@@ -189,17 +198,19 @@ fn rules_about_namespaces_names_and_unknown_services_hold_too() {
     let mut engine = Engine::default();
     tell(&mut engine, &[member("dark"), member("a").heard()]);
     let mut dark = Plan::clone(&engine.plan(&key(WEB), NOW).plan);
-    dark.clusters.get_mut(&id("a")).unwrap().import = ImportPlan::Absent(WhyAbsent::NotExported);
+    Arc::make_mut(dark.clusters.get_mut(&id("a")).unwrap()).import =
+        ImportPlan::Absent(WhyAbsent::NotExported);
     assert_eq!(check(engine.world(), &dark)[0].broken, Broken::DeletedInTheDark);
     let (_, full) = world();
     let (mut engine_of_all, clean) = world();
     engine_of_all.set_explicit([namespace("shop")].into());
     assert_eq!(check(engine_of_all.world(), &clean)[0].broken, Broken::ImportedUnasked);
     let mut unasked = clean.clone();
-    unasked.clusters.get_mut(&id("a")).unwrap().import = ImportPlan::Absent(WhyAbsent::NotAsked);
+    Arc::make_mut(unasked.clusters.get_mut(&id("a")).unwrap()).import =
+        ImportPlan::Absent(WhyAbsent::NotAsked);
     engine_of_all.set_explicit([].into());
     assert_eq!(check(engine_of_all.world(), &unasked)[0].broken, Broken::ImportMissing);
-    unasked.clusters.get_mut(&id("a")).unwrap().import =
+    Arc::make_mut(unasked.clusters.get_mut(&id("a")).unwrap()).import =
         ImportPlan::Untouched(WhyUntouched::PlacementUnknown);
     assert_eq!(check(engine_of_all.world(), &unasked)[0].broken, Broken::ImportMissing);
     dark.clusters.insert(id("a"), full.clusters[&id("a")].clone());

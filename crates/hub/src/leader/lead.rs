@@ -8,7 +8,8 @@ use atoll_api::types::MultiClusterService;
 use atoll_engine::memory::MemoryUpdate;
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
-use atoll_member::{Assignment, Permit, Problem, Report};
+use atoll_link::{Assignment, Up};
+use atoll_member::Permit;
 use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -21,6 +22,7 @@ use crate::mcs::{self, Board};
 use crate::membership::clusterset;
 use crate::membership::members::Members;
 use crate::membership::roster::{self, Roster};
+use crate::membership::session::Heard;
 use crate::membership::watch;
 use crate::options::Options;
 use crate::policies::{self, Policies};
@@ -56,7 +58,7 @@ struct Lead {
     roster: Roster,
     members: Members,
     updates: UnboundedSender<MemoryUpdate>,
-    reports: UnboundedReceiver<(ClusterId, Report)>,
+    reports: UnboundedReceiver<Heard>,
     board: Board,
     load_balancers: balancing::LoadBalancers,
     /// Where the controller of load balancers hears of services; none if they are another controller's.
@@ -180,7 +182,7 @@ pub(crate) async fn lead(
             () = &mut ends => break,
             Some(event) = membership.recv() => lead.membership(event),
             Some((key, done)) = written.recv() => lead.written(&key, done),
-            Some((id, report)) = lead.reports.recv() => lead.reports_from(&id, report),
+            Some(heard) = lead.reports.recv() => lead.reports_from(heard),
             () = until(due), if due.is_some() => lead.due(),
             () = std::future::ready(()), if more => {}
             Some(seen) = crossings.recv() => lead.crossing(seen),
@@ -202,8 +204,8 @@ impl Lead {
     fn membership(&mut self, event: roster::Event) {
         if matches!(event, roster::Event::Stopped(_)) {
             // All its reports are in the channel by now: they belong to its former life.
-            while let Ok((id, report)) = self.reports.try_recv() {
-                self.report(&id, report);
+            while let Ok(heard) = self.reports.try_recv() {
+                self.report(heard);
             }
         }
         let listed = self.roster.listed();
@@ -250,39 +252,46 @@ impl Lead {
         }
     }
 
-    fn reports_from(&mut self, id: &ClusterId, report: Report) {
-        self.report(id, report);
+    fn reports_from(&mut self, heard: Heard) {
+        self.report(heard);
         for _ in 1..BATCH {
             match self.reports.try_recv() {
-                Ok((id, report)) => self.report(&id, report),
+                Ok(heard) => self.report(heard),
                 Err(_) => return,
             }
         }
     }
 
-    fn report(&mut self, id: &ClusterId, report: Report) {
+    fn report(&mut self, heard: Heard) {
         let metrics = &self.context.pages.metrics;
-        match &report {
-            Report::Wrote(written) => metrics.wrote(id, written.kind.plural(), written.verb.as_str()),
-            Report::Problem(problem) => {
+        let id = &heard.from;
+        match &heard.up {
+            Up::Wrote(written) => metrics.wrote(id, written.kind.plural(), written.verb.as_str()),
+            Up::Problem(problem) => {
                 metrics.problem(id);
                 tracing::warn!(cluster = %id, %problem, "needs attention");
-                if let Problem::Forbidden { verb, kind, .. } = problem {
-                    self.members.forbidden(id, (verb, *kind), problem.to_string());
-                }
             }
-            Report::Unreachable { why, .. } => tracing::debug!(cluster = %id, why, "unreachable"),
-            Report::Alive(_) => metrics.up(id, true),
-            Report::Change(_) | Report::Holds(_) | Report::Dispatched(_) => {}
+            Up::Unreachable { why, .. } => tracing::debug!(cluster = %id, why, "unreachable"),
+            Up::Alive => metrics.up(id, true),
+            Up::Change(_) | Up::Holds(_) | Up::Dispatched(_) => {}
+            // Others hear these (`membership::session`).
+            Up::Copy(_)
+            | Up::Health(_)
+            | Up::Identity { .. }
+            | Up::Cleaned
+            | Up::GaveBack
+            | Up::NotCleaned { .. }
+            | Up::Stopped => {}
         }
-        let noted = self.brain.report(id, report, now());
+        let Heard { from: id, at, up } = heard;
+        let noted = self.brain.report(&id, up, at, now());
         if let Some(propagation) = &noted.propagated {
             metrics.propagated(propagation);
         }
         if let Some(reachable) = noted.reachable {
             tracing::info!(cluster = %id, reachable, "reachability changed");
-            metrics.up(id, reachable);
-            self.members.look_at(id);
+            metrics.up(&id, reachable);
+            self.members.look_at(&id);
         }
     }
 
@@ -449,7 +458,8 @@ impl Lead {
             match command {
                 Command::Persist(update) => drop(self.updates.send(update)),
                 Command::Assign { to, plan, touched, answer } => {
-                    self.members.assign(&to, Assignment { plan, touched, answer });
+                    let (service, part) = (plan.service.clone(), plan.clusters.get(&to).cloned());
+                    self.members.assign(&to, Assignment { service, part, touched, answer });
                 }
             }
         }

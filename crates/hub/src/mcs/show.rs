@@ -169,7 +169,7 @@ fn consumer(id: &ClusterId, member: &Member, lacks: &mut Lacks) {
         (Contact::Unheard, ..) => lacks.soft.push(format!("{id} has not reported yet")),
         (Contact::Fine, Part::Nothing, _) => {} // a note says why
         (Contact::Fine, Part::Untouched, _) => {
-            lacks.hard.push(format!("the namespace is being deleted in {id}"))
+            lacks.hard.push(format!("the namespace is being deleted in {id}"));
         }
         (Contact::Fine, Part::Slices, None) => lacks.soft.push(format!("{id} has not answered yet")),
         (Contact::Fine, Part::Slices, Some(said)) => {
@@ -291,7 +291,7 @@ mod tests {
     use atoll_engine::intent::CrossCluster;
     use atoll_engine::names::ServiceKey;
     use atoll_engine::plan::Crossing;
-    use atoll_member::Dispatched;
+    use atoll_link::Dispatched;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use atoll_engine::names::ClusterId;
 use atoll_engine::plan::Crossing;
 use atoll_engine::time::Time;
-use atoll_member::Dispatched;
+use atoll_link::Dispatched;
 
 /// The whole.
 #[derive(Debug, Clone, Default)]

@@ -5,17 +5,17 @@ use std::time::Duration;
 use atoll_api::names::{annotation, finalizer, label};
 use atoll_api::types::Cluster;
 use atoll_engine::names::ClusterId;
-use atoll_member::{Clients, Identity, Permit, propagate};
+use atoll_link::{Down, Identity};
+use atoll_member::Permit;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use crate::membership::connect::{self, code, why};
 use crate::membership::health::{self, Health};
-use crate::membership::join::rbac;
 use crate::membership::roster::Link;
+use crate::membership::session::{Answer, Session, Sessions};
 use crate::policies;
 
 /// Between two tries, at most.
@@ -24,20 +24,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const TRIES: u32 = 5;
 
 /// Cleans a member for as long as it takes, and lets its `Cluster` go. What it can't do stands in the `Ready` condition.
-pub(crate) async fn clean(hub: Client, identity: Identity, link: Link, permit: Permit) {
+pub(crate) async fn clean(sessions: Sessions, identity: Identity, link: Link) {
+    let hub = &sessions.hub;
     let mut pause = Duration::from_secs(1);
     loop {
-        let problem = match attempt(&hub, &identity, &link, &permit).await {
+        let problem = match attempt(&sessions, &identity, &link).await {
             Ok(()) => return,
             Err(problem) => problem,
         };
         tracing::warn!(cluster = %identity.cluster, why = problem, "cannot clean up a member that leaves");
         let why = stuck(&problem);
-        if let Err(error) = health::write(&hub, &identity.cluster, &Health::NotReachable { why }).await {
+        if let Err(error) = health::write(hub, &identity.cluster, &Health::NotReachable { why }).await {
             tracing::debug!(why = connect::why(&error), "cannot write the member's status");
         }
         tokio::time::sleep(pause).await;
-        if forced_out(&hub, &identity.cluster).await {
+        if forced_out(hub, &identity.cluster).await {
             return;
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -59,7 +60,7 @@ pub(crate) async fn let_go(hub: Client, id: &ClusterId, permit: Permit) {
             match release(&hub, id).await {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::warn!(cluster = %id, why = why(&error), "cannot remove the finalizer of a member")
+                    tracing::warn!(cluster = %id, why = why(&error), "cannot remove the finalizer of a member");
                 }
             }
         }
@@ -79,23 +80,34 @@ async fn forced_out(hub: &Client, id: &ClusterId) -> bool {
     }
 }
 
-async fn attempt(hub: &Client, identity: &Identity, link: &Link, permit: &Permit) -> Result<(), String> {
+async fn attempt(sessions: &Sessions, identity: &Identity, link: &Link) -> Result<(), String> {
+    let Sessions { hub, permit, .. } = sessions;
     if !permit.holds() {
         return Err("this hub is not the leader".to_owned());
     }
-    let config = connect::of_link(link).map_err(|error| error.to_string())?;
-    let clients = Clients::new(config).map_err(|error| why(&error))?;
+    let mut session = sessions.open(&identity.cluster, link, true)?;
     if !is_cleaned(hub, &identity.cluster).await.map_err(|error| why(&error))? {
         let kinds = policies::held_by(hub, &identity.cluster).await.map_err(|error| why(&error))?;
-        let copies = propagate::leave_copies(identity, &clients, permit, kinds).await;
-        copies.map_err(|error| error.to_string())?;
-        let left = atoll_member::leave(identity, &clients).await;
-        left.map_err(|error| format!("{error}: {}", why(&error.error)))?;
+        session.send(Down::Clean { identity: identity.clone(), kinds });
+        done(&mut session).await?;
         // Written down before our rights there go: after that nobody could find it clean a second time.
         mark_cleaned(hub, &identity.cluster).await.map_err(|error| why(&error))?;
     }
-    revoke(&clients.writes, &identity.hub).await.map_err(|error| why(&error))?;
+    session.send(Down::GiveBack(identity.clone()));
+    done(&mut session).await?;
     release(hub, &identity.cluster).await.map_err(|error| why(&error))
+}
+
+/// Waits until the member has done what it was asked for.
+async fn done(session: &mut Session) -> Result<(), String> {
+    loop {
+        match session.answer().await {
+            Some(Answer::Cleaned | Answer::GaveBack) => return Ok(()),
+            Some(Answer::NotCleaned(why)) => return Err(why),
+            Some(Answer::Identity(_) | Answer::Stopped) => {}
+            None => return Err("the link has ended".to_owned()),
+        }
+    }
 }
 
 async fn is_cleaned(hub: &Client, id: &ClusterId) -> Result<bool, kube::Error> {
@@ -108,33 +120,6 @@ async fn mark_cleaned(hub: &Client, id: &ClusterId) -> Result<(), kube::Error> {
     let patch = json!({ "metadata": { "annotations": { annotation::CLEANED: "true" } } });
     let api: Api<Cluster> = Api::all(hub.clone());
     absent_is_fine(api.patch(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await)
-}
-
-/// Gives our rights in the member back, and nobody else's. Everything else that `join` made there belongs to this one object,
-/// and goes with it.
-async fn revoke(member: &Client, hub: &str) -> Result<(), kube::Error> {
-    let api: Api<ClusterRole> = Api::all(member.clone());
-    let revoked = async {
-        let Some(role) = api.get_opt(rbac::NAME).await? else { return Ok(()) };
-        if !rbac::is_of(&role, hub) {
-            tracing::warn!(
-                "the ClusterRole {} in the member was not created by this hub, and is kept",
-                rbac::NAME
-            );
-            return Ok(());
-        }
-        let only = Preconditions { uid: role.uid(), resource_version: None };
-        api.delete(rbac::NAME, &DeleteParams::default().preconditions(only)).await.map(drop)
-    };
-    match revoked.await {
-        Ok(()) => Ok(()),
-        // Gone by now, or somebody else's by now, or we have no rights left to give back.
-        Err(error) if matches!(code(&error), Some(401 | 403 | 404 | 409)) => {
-            tracing::debug!(why = why(&error), "cannot delete the hub's rights in the member");
-            Ok(())
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// Deletes the credentials that `join` made for a `Cluster`, then lets it go: in this order a crash in between leaks nothing.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use atoll_api::names::FIELD_MANAGER;
 use atoll_engine::names::ClusterId;
+pub(crate) use atoll_member::cluster_uid;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -32,12 +33,6 @@ pub(crate) async fn ensure_namespace(client: &Client, name: &str) -> Result<bool
         Err(error) if code(&error) == Some(409) => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// The uid of a cluster: that of its namespace kube-system, if there is one.
-pub(crate) async fn cluster_uid(client: &Client) -> Result<Option<String>, kube::Error> {
-    let namespace = Api::<Namespace>::all(client.clone()).get_opt("kube-system").await?;
-    Ok(namespace.and_then(|namespace| namespace.metadata.uid))
 }
 
 /// The hub's uid, the value of the label on everything of ours: of kube-system, else of the hub's own namespace.

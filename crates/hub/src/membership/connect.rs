@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub(crate) use atoll_member::code;
+pub use atoll_member::why;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -150,30 +152,8 @@ pub(crate) fn of_link(link: &Link) -> Result<kube::Config, BadLink> {
     Ok(config)
 }
 
-/// What went wrong with a request, in one line for a person.
-pub fn why(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
-        other => {
-            let mut deepest: &dyn std::error::Error = other;
-            while let Some(source) = deepest.source() {
-                deepest = source;
-            }
-            deepest.to_string()
-        }
-    }
-}
-
 /// An error and what is behind it, in one line.
 pub(crate) fn with_cause(error: &ConnectError) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
-}
-
-/// The HTTP code of the answer, if there was one.
-pub(crate) fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
 }

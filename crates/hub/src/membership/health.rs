@@ -1,34 +1,26 @@
-//! Keeps the `Ready` condition of a member true: asks its API, and writes when the answer has changed.
-
-mod lacking;
-
-use std::sync::Arc;
-use std::time::Duration;
+//! Keeps the `Ready` condition of a member true: what the member says of itself is written when it has changed.
 
 use atoll_api::names::{condition, reason};
 use atoll_api::types::Cluster;
 use atoll_apimachinery::conditions;
 use atoll_engine::names::ClusterId;
+use atoll_link as link;
 use atoll_member::Permit;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
-use crate::membership::connect::{code, why};
+use crate::membership::clean;
+use crate::membership::connect::why;
 use crate::membership::roster::NoLink;
-pub(crate) use lacking::Lacking;
 
-/// How often a member is asked when nothing happens.
-const PERIOD: Duration = Duration::from_secs(10);
-/// How long it may take to answer.
-const DEADLINE: Duration = Duration::from_secs(5);
 /// Longer messages are cut: a member's words end up in the hub's API.
 const LONGEST: usize = 1024;
 
-/// What a member's API says of itself.
+/// What is shown of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Health {
     Ready {
@@ -100,57 +92,46 @@ impl NoLink {
     }
 }
 
-/// Watches one member's health for as long as it is let; `kick` makes it look at once.
-pub(crate) async fn keep(
-    id: ClusterId,
-    hub: Client,
-    member: Client,
-    permit: Permit,
-    kick: Arc<Notify>,
-    lacking: Lacking,
-) {
-    let mut written: Option<Health> = None;
-    loop {
-        let mut health = ask(&member).await;
-        if let Health::Ready { .. } = health {
-            lacking.look_again(&member).await;
-            health = lacking.first().map_or(health, |why| Health::NotReady { why });
-        }
-        if written.as_ref() != Some(&health) && permit.holds() {
-            match write(&hub, &id, &health).await {
-                Ok(()) => written = Some(health),
-                Err(error) => {
-                    tracing::warn!(cluster = %id, why = why(&error), "cannot write the member's status");
-                }
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(PERIOD) => {}
-            () = kick.notified() => {}
+impl Health {
+    /// What a member says of itself; of one that leaves with what follows from it.
+    fn said(health: link::Health, leaving: bool) -> Self {
+        let why = |why: String| if leaving { clean::stuck(&why) } else { why };
+        match health {
+            link::Health::Ready { version } => Self::Ready { version },
+            link::Health::NotReady { why: said } => Self::NotReady { why: why(said) },
+            link::Health::NotReachable { why: said } => Self::NotReachable { why: why(said) },
+            link::Health::NoVersion { why: said } => Self::NoVersion { why: why(said) },
         }
     }
 }
 
-/// Asks a member's API how it is.
-async fn ask(member: &Client) -> Health {
-    let ready = http::Request::get("/readyz").body(Vec::new());
-    let Ok(ready) = ready else { return Health::Unknown { why: "bad request".to_owned() } };
-    match tokio::time::timeout(DEADLINE, member.request_text(ready)).await {
-        Err(_) => return Health::NotReachable { why: format!("no answer within {} s", DEADLINE.as_secs()) },
-        Ok(Err(error)) => match code(&error) {
-            Some(403 | 404) => {} // it answers, and does not say: then the version has to do
-            Some(401) => {
-                return Health::NotReady { why: format!("the credentials were rejected: {}", why(&error)) };
-            }
-            Some(_) => return Health::NotReady { why: why(&error) },
-            None => return Health::NotReachable { why: why(&error) },
-        },
-        Ok(Ok(_)) => {}
+/// Writes down what a member says of its health, for as long as it is let.
+pub(crate) async fn keep(
+    id: ClusterId,
+    hub: Client,
+    permit: Permit,
+    mut said: watch::Receiver<Option<link::Health>>,
+    leaving: bool,
+) {
+    let mut written: Option<Health> = None;
+    while said.changed().await.is_ok() {
+        let Some(health) = said.borrow_and_update().clone() else { continue };
+        let health = Health::said(health, leaving);
+        // What could not be written is tried again with the member's next word.
+        if written.as_ref() != Some(&health) && permit.holds() && show(&hub, &id, &health).await {
+            written = Some(health);
+        }
     }
-    match tokio::time::timeout(DEADLINE, member.apiserver_version()).await {
-        Ok(Ok(version)) => Health::Ready { version: version.git_version },
-        Ok(Err(error)) => Health::NoVersion { why: why(&error) },
-        Err(_) => Health::NoVersion { why: format!("no answer within {} s", DEADLINE.as_secs()) },
+}
+
+/// Writes the condition; false if that was not possible.
+pub(crate) async fn show(hub: &Client, id: &ClusterId, health: &Health) -> bool {
+    match write(hub, id, health).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(cluster = %id, why = why(&error), "cannot write the member's status");
+            false
+        }
     }
 }
 

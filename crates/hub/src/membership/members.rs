@@ -5,21 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_engine::names::ClusterId;
-use atoll_member::propagate;
-use atoll_member::report::Kind;
-use atoll_member::{Assignment, Clients, Handle, Identity, Permit, Report};
-use tokio::sync::Notify;
+use atoll_link::{Assignment, Down, Identity};
+use atoll_member::Permit;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::leader::lead::Context;
 use crate::membership::clean;
 use crate::membership::clusterset;
-use crate::membership::connect;
 use crate::membership::connect::why;
-use crate::membership::health::{self, Health, Lacking};
-use crate::membership::identify::Question;
+use crate::membership::health::{self, Health};
+use crate::membership::identify;
 use crate::membership::roster::{Event, Link, NoLink};
+use crate::membership::session::{Heard, Session, Sessions};
 use crate::policies::Policies;
 
 /// How long all members together may take to stop.
@@ -31,22 +29,15 @@ pub(crate) struct Members {
     hub: Arc<str>,
     clusterset: Arc<str>,
     permit: Permit,
-    reports: UnboundedSender<(ClusterId, Report)>,
+    sessions: Sessions,
     events: UnboundedSender<Event>,
     policies: Policies,
-    running: BTreeMap<ClusterId, Running>,
+    running: BTreeMap<ClusterId, Session>,
     asking: BTreeMap<ClusterId, AbortHandle>,
     cleaning: BTreeMap<ClusterId, AbortHandle>,
     chores: JoinSet<()>,
     /// The write of who is a member: the newest replaces the one under way.
     recording: Option<AbortHandle>,
-}
-
-struct Running {
-    handle: Handle,
-    health: AbortHandle,
-    kick: Arc<Notify>,
-    lacking: Lacking,
 }
 
 impl Members {
@@ -55,16 +46,18 @@ impl Members {
         hub: Arc<str>,
         clusterset: Arc<str>,
         permit: Permit,
-        reports: UnboundedSender<(ClusterId, Report)>,
+        reports: UnboundedSender<Heard>,
         events: UnboundedSender<Event>,
         policies: Policies,
     ) -> Self {
+        let (client, copies) = (context.client.clone(), policies.reports());
+        let sessions = Sessions { hub: client, permit: permit.clone(), reports, copies };
         Self {
             context,
             hub,
             clusterset,
             permit,
-            reports,
+            sessions,
             events,
             policies,
             running: BTreeMap::new(),
@@ -78,17 +71,10 @@ impl Members {
     /// Asks which cluster is behind the link, until it answers.
     pub(crate) fn ask(&mut self, id: &ClusterId, link: Link, leaving: bool) {
         self.unask(id);
-        let question = Question {
-            hub: self.context.client.clone(),
-            permit: self.permit.clone(),
-            reports: self.reports.clone(),
-            id: id.clone(),
-            leaving,
-        };
-        let events = self.events.clone();
+        let (sessions, events, id_of) = (self.sessions.clone(), self.events.clone(), id.clone());
         let asking = self.chores.spawn(async move {
-            let uid = question.ask(&link).await;
-            let _ = events.send(Event::Identified(question.id, Box::new(link), uid));
+            let uid = identify::ask(&sessions, &id_of, &link, leaving).await;
+            let _ = events.send(Event::Identified(id_of, Box::new(link), uid));
         });
         self.asking.insert(id.clone(), asking);
     }
@@ -99,39 +85,16 @@ impl Members {
         }
     }
 
-    /// A right is missing in it.
-    pub(crate) fn forbidden(&self, id: &ClusterId, right: (&'static str, Kind), why: String) {
-        if let Some(running) = self.running.get(id) {
-            running.lacking.note(right, why);
-            running.kick.notify_one();
-        }
-    }
-
     /// Starts a member; one that has no usable way in is shown as such.
     pub(crate) fn start(&mut self, id: &ClusterId, link: &Link) {
-        match self.clients(link) {
-            Ok((clients, asked)) => {
-                let (permit, kick) = (self.permit.clone(), Arc::new(Notify::new()));
-                let hub = self.context.client.clone();
-                let lacking = Lacking::default();
-                let keep =
-                    health::keep(id.clone(), hub, asked, permit.clone(), Arc::clone(&kick), lacking.clone());
-                let health = self.chores.spawn(keep);
-                let identity = self.identity(id);
-                let copies =
-                    propagate::spawn(&identity, clients.clone(), permit.clone(), self.policies.reports());
-                self.policies.started(id.clone(), copies);
-                let handle = atoll_member::spawn(identity, clients, permit, self.reports.clone());
-                self.running.insert(id.clone(), Running { handle, health, kick, lacking });
+        match self.sessions.open(id, link, false) {
+            Ok(session) => {
+                session.send(Down::Start(self.identity(id)));
+                self.policies.started(id.clone(), session.tell());
+                self.running.insert(id.clone(), session);
             }
             Err(problem) => self.unusable(id.clone(), problem),
         }
-    }
-
-    fn clients(&self, link: &Link) -> Result<(Clients, kube::Client), String> {
-        let config = connect::of_link(link).map_err(|error| error.to_string())?;
-        let asked = connect::client(config.clone()).map_err(|error| connect::with_cause(&error))?;
-        Ok((Clients::new(config).map_err(|error| why(&error))?, asked))
     }
 
     /// Stops a member; says so when its last report has been sent.
@@ -140,11 +103,11 @@ impl Members {
         self.policies.stopped(id.clone());
         let running = self.running.remove(&id);
         if let Some(running) = &running {
-            running.health.abort(); // whatever is shown from now on comes from somebody else
+            running.hide();
         }
         self.chores.spawn(async move {
-            if let Some(Running { handle, .. }) = running {
-                handle.stop().await;
+            if let Some(session) = running {
+                session.stop().await;
             }
             let _ = events.send(Event::Stopped(id));
         });
@@ -154,8 +117,9 @@ impl Members {
     pub(crate) async fn stop_all(mut self) {
         self.chores.shutdown().await;
         let mut stops = JoinSet::new();
-        for (_, running) in std::mem::take(&mut self.running) {
-            stops.spawn(running.handle.stop());
+        for (_, session) in std::mem::take(&mut self.running) {
+            session.hide();
+            stops.spawn(session.stop());
         }
         let all = async { while stops.join_next().await.is_some() {} };
         if tokio::time::timeout(STOP_WITHIN, all).await.is_err() {
@@ -165,23 +129,23 @@ impl Members {
 
     pub(crate) fn assign(&self, id: &ClusterId, assignment: Assignment) {
         if let Some(running) = self.running.get(id) {
-            running.handle.assign(assignment);
+            running.send(Down::Assign(assignment));
         }
     }
 
     /// Its health may have changed.
     pub(crate) fn look_at(&self, id: &ClusterId) {
         if let Some(running) = self.running.get(id) {
-            running.kick.notify_one();
+            running.send(Down::Look);
         }
     }
 
     /// Cleans a member that leaves; with a new link, if it is being cleaned already.
     pub(crate) fn clean(&mut self, id: ClusterId, link: Link) {
-        let (hub, permit, identity) = (self.context.client.clone(), self.permit.clone(), self.identity(&id));
+        let (sessions, identity) = (self.sessions.clone(), self.identity(&id));
         let (events, of) = (self.events.clone(), id.clone());
         let cleaning = self.chores.spawn(async move {
-            clean::clean(hub, identity, link, permit).await;
+            clean::clean(sessions, identity, link).await;
             let _ = events.send(Event::Cleaned(of));
         });
         if let Some(older) = self.cleaning.insert(id, cleaning) {
@@ -241,9 +205,7 @@ impl Members {
     fn show(&mut self, id: ClusterId, health: Health) {
         let hub = self.context.client.clone();
         self.chores.spawn(async move {
-            if let Err(error) = health::write(&hub, &id, &health).await {
-                tracing::warn!(cluster = %id, why = why(&error), "cannot write the member's status");
-            }
+            let _ = health::show(&hub, &id, &health).await;
         });
     }
 

@@ -12,7 +12,7 @@ use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::{Kind, ObjectKey, replicas};
 use atoll_engine::placement::policy::PolicyId;
 use atoll_engine::placement::{Decision, Placed};
-use atoll_member::propagate::CopyState;
+use atoll_link::CopyState;
 use serde_json::{Value, json};
 
 use crate::api::conditions::{condition, dated};

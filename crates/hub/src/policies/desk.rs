@@ -24,7 +24,7 @@ use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::PolicyId;
 use atoll_engine::placement::select::Nowhere;
 use atoll_engine::placement::{Change, Copy, Outcome, Placed, Placer};
-use atoll_member::propagate::{CopyReport, CopyState, Order};
+use atoll_link::{CopyReport, CopyState, Order};
 use serde_json::{Value, json};
 
 use super::binding::{self, Held, Holders, Recalled};

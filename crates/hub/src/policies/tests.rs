@@ -10,7 +10,8 @@ use atoll_api::crds;
 use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_kubeapi::store::Store;
-use atoll_member::{Clients, Identity, Permit, propagate};
+use atoll_link::{Down, Identity, Up};
+use atoll_member::{Clients, Permit, Uplink, propagate};
 use kube::Client;
 use kube::api::{
     Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
@@ -20,6 +21,7 @@ use tokio::task::JoinSet;
 
 use super::{Policies, spawn};
 use crate::api::crd;
+use crate::membership::session::Tell;
 
 type Outcome = anyhow::Result<()>;
 
@@ -137,11 +139,20 @@ impl World {
     /// Starts a member, or starts it again.
     fn up(&self, number: usize) {
         let client = self.member(number).0.clone();
-        let clients = Clients { watches: client.clone(), writes: client };
+        let clients = Clients::within(&client);
         let id = ClusterId::parse(member(number)).unwrap();
         let identity = Identity { cluster: id.clone(), hub: "hub-1".into(), clusterset: "atolls".into() };
-        let copies = propagate::spawn(&identity, clients, self.permit.clone(), self.policies.reports());
-        self.policies.started(id, copies);
+        let (from, reports) = (id.clone(), self.policies.reports());
+        let up = Uplink::new(move |up| match up {
+            Up::Copy(report) => drop(reports.send((from.clone(), report))),
+            other => panic!("only copies are kept here: {other:?}"),
+        });
+        let copies = propagate::spawn(&identity, clients, self.permit.clone(), up);
+        let tell = Tell::new(move |down| match down {
+            Down::Order { key, order } => copies.order(key, order),
+            other => panic!("only orders come here: {other:?}"),
+        });
+        self.policies.started(id, tell);
     }
 
     fn down(&self, number: usize) {

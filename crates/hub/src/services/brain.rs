@@ -24,7 +24,7 @@ use atoll_engine::plan::{Balanced, DispatchPlan, ImportPlan, Plan, Touched, WhyA
 use atoll_engine::reason::ImportReady;
 use atoll_engine::time::Time;
 use atoll_engine::world::{Change, Cluster};
-use atoll_member::Report;
+use atoll_link::Up;
 
 use answers::Answers;
 use gate::{Gate, Pass};
@@ -278,13 +278,13 @@ impl Brain {
         }
     }
 
-    /// Takes in what a member says.
-    pub(crate) fn report(&mut self, id: &ClusterId, report: Report, now: Now) -> Noted {
+    /// Takes in what a member says, which came in at `at`.
+    pub(crate) fn report(&mut self, id: &ClusterId, up: Up, at: Instant, now: Now) -> Noted {
         let mut noted = Noted::default();
-        match report {
-            Report::Change(change) => self.change(id, change, now),
-            Report::Holds(key) => drop(self.asking.entry(key).or_default().insert(id.clone())),
-            Report::Alive(_) => {
+        match up {
+            Up::Change(change) => self.change(id, change, now),
+            Up::Holds(key) => drop(self.asking.entry(key).or_default().insert(id.clone())),
+            Up::Alive => {
                 let (news, was_lost) = self.liveness.alive(id);
                 if news {
                     self.answers.touch_all();
@@ -294,7 +294,8 @@ impl Brain {
                     let _ = self.engine.apply(id, Change::Contact(Contact::Alive));
                 }
             }
-            Report::Unreachable { since, .. } => {
+            Up::Unreachable { silent_for, .. } => {
+                let since = at.checked_sub(silent_for).unwrap_or(at);
                 // One that leaves is asked too, and is nobody's loss.
                 let member = self.engine.world().clusters.contains_key(id);
                 noted.reachable = (member && self.liveness.unreachable(id, since)).then_some(false);
@@ -302,13 +303,20 @@ impl Brain {
                     self.answers.touch_all();
                 }
             }
-            Report::Wrote(written) => {
+            Up::Wrote(written) => {
                 if let Some((source, slice)) = &written.slice {
-                    noted.propagated = self.trace.wrote(&written.service, source, slice, id, written.at);
+                    noted.propagated = self.trace.wrote(&written.service, source, slice, id, at);
                 }
             }
-            Report::Dispatched(said) => self.answers.take(id, said),
-            Report::Problem(_) => {}
+            Up::Dispatched(said) => self.answers.take(id, said),
+            Up::Problem(_)
+            | Up::Copy(_)
+            | Up::Health(_)
+            | Up::Identity { .. }
+            | Up::Cleaned
+            | Up::GaveBack
+            | Up::NotCleaned { .. }
+            | Up::Stopped => {}
         }
         noted
     }

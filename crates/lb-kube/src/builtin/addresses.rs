@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use atoll_api::names::annotation::balancing::ADDRESSES;
 use atoll_lb::Protocol;
 use ipnet::IpNet;
 
@@ -23,7 +24,7 @@ pub(super) enum Refused {
     )]
     NoPool,
     #[error(
-        "all addresses of the pool {pool} are in use; delete a service, share the address of another service with atoll.dev/lb-addresses, or start the hub with a larger --lb-pool"
+        "all addresses of the pool {pool} are in use; delete a service, share the address of another service with {ADDRESSES}, or start the hub with a larger --lb-pool"
     )]
     Exhausted { pool: IpNet },
     #[error("{address} is not in the pool {pool}")]

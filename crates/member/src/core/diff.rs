@@ -12,7 +12,7 @@ use super::cache::{Copy, Held, HeldService};
 use super::event::{Now, Request};
 use super::object::{Attached, Kind, ObjectName, Print, PropertyName, SliceBody, Target};
 use super::wanted::{self, DerivedState};
-use crate::report::Problem;
+use atoll_link::Problem;
 
 /// What is to be done with a target.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Core {
     }
 
     pub(super) fn part(&self, key: &ServiceKey) -> Option<&ClusterPlan> {
-        wanted::part(self.plans.get(key), &self.identity.cluster)
+        self.plans.get(key)?.as_deref()
     }
 
     fn import_plan(&self, key: &ServiceKey) -> Option<&ImportPlan> {
@@ -339,8 +339,7 @@ impl Core {
     }
 
     fn judge_export_status(&self, key: &ServiceKey, now: Now) -> Verdict {
-        let plan = self.plans.get(key).and_then(|plan| plan.clusters.get(&self.identity.cluster));
-        let Some(status) = plan.and_then(|plan| plan.export.as_ref()) else { return Settled };
+        let Some(status) = self.part(key).and_then(|part| part.export.as_ref()) else { return Settled };
         let Some(held) = self.cache.exports.get(key) else { return Wait };
         if held.copy.version.uid != status.uid || self.closing.contains(&key.namespace) {
             return Settled; // The plan speaks of another export; the one that is there will have its own.
@@ -386,11 +385,9 @@ impl Core {
             Some(held) if held.ours => {
                 Send(Request::Property(name, value.into(), Some(held.version.clone())), None)
             }
-            Some(held) => Blocked(Problem::OtherProperty {
-                name: name.as_str(),
-                theirs: held.value.clone(),
-                ours: value.to_owned(),
-            }),
+            Some(held) => {
+                Blocked(Problem::OtherProperty { name, theirs: held.value.clone(), ours: value.to_owned() })
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use atoll_engine::names::ServiceKey;
 use super::object::{Kind, Target};
 use super::see::named;
 use super::{Command, Core, wanted};
-use crate::report::{self, Problem, Report};
+use atoll_link::{Dispatched as Said, Problem, Up};
 
 /// The services that the hub asks about.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Dispatched {
 #[derive(Debug)]
 struct Asked {
     number: u64,
-    told: Option<report::Dispatched>,
+    told: Option<Said>,
 }
 
 impl Dispatched {
@@ -51,7 +51,7 @@ impl Core {
             let over = self.part(&key).is_none() && state.slices == 0 && !state.pending;
             if asked.told.as_ref() != Some(&state) {
                 asked.told = Some(state.clone());
-                self.out.push(Command::Report(Report::Dispatched(state)));
+                self.out.push(Command::Report(Up::Dispatched(state)));
             }
             if !over {
                 self.dispatched.asked.insert(key, asked);
@@ -59,7 +59,7 @@ impl Core {
         }
     }
 
-    fn dispatched_state(&self, key: &ServiceKey, number: u64) -> report::Dispatched {
+    fn dispatched_state(&self, key: &ServiceKey, number: u64) -> Said {
         let held = self.cache.held.get(key).into_iter().flat_map(|held| &held.slices);
         let held = held.filter(|(_, slice)| slice.intent == Intent::CrossCluster);
         let (mut slices, mut pending, mut problems) = (0, false, Vec::new());
@@ -83,6 +83,6 @@ impl Core {
             }
         }
         problems.sort();
-        report::Dispatched { service: key.clone(), answers: number, slices, pending, problems }
+        Said { service: key.clone(), answers: number, slices, pending, problems }
     }
 }

@@ -14,7 +14,7 @@ use super::object::{
     Attached, ConditionBody, ImportBody, ImportStatusBody, Kind, ObjectName, PropertyName, ServiceBody,
     SliceBody, Target, Version,
 };
-use crate::report::{Assignment, Problem, Report};
+use atoll_link::{Assignment, Problem, Up};
 
 /// The time, twice: to wait by, and to write down.
 #[derive(Debug, Clone, Copy)]
@@ -226,7 +226,7 @@ pub enum Command {
     /// Read the object and answer with [`Event::Read`].
     Read(Target),
     /// Tell the hub.
-    Report(Report),
+    Report(Up),
 }
 
 /// A request that changes something.

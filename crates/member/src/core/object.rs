@@ -13,43 +13,7 @@ use atoll_engine::plan::Slice;
 use atoll_engine::time::Time;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-/// A kind that is watched in a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Namespaces.
-    Namespace,
-    /// Nodes, of which only the addresses are kept.
-    Node,
-    /// Services.
-    Service,
-    /// EndpointSlices.
-    Slice,
-    /// `ServiceExports`.
-    Export,
-    /// `ServiceImports`.
-    Import,
-    /// `ClusterProperties`.
-    Property,
-}
-
-impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 7] =
-        [Self::Namespace, Self::Node, Self::Service, Self::Slice, Self::Export, Self::Import, Self::Property];
-
-    /// As in a URL.
-    pub fn plural(self) -> &'static str {
-        match self {
-            Self::Namespace => "namespaces",
-            Self::Node => "nodes",
-            Self::Service => "services",
-            Self::Slice => "endpointslices",
-            Self::Export => "serviceexports",
-            Self::Import => "serviceimports",
-            Self::Property => "clusterproperties",
-        }
-    }
-}
+pub use atoll_link::{Kind, ObjectName, PropertyName};
 
 /// What is written as one: the queue holds each at most once, and decides what to write when its turn has come.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,28 +32,6 @@ pub enum Target {
     MisnamedStatus(Namespace, Arc<str>),
     /// A `ClusterProperty`.
     Property(PropertyName),
-}
-
-/// The properties that a member has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PropertyName {
-    /// `cluster.clusterset.k8s.io`.
-    ClusterId,
-    /// `clusterset.k8s.io`.
-    Clusterset,
-}
-
-impl PropertyName {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::ClusterId, Self::Clusterset];
-
-    /// The object's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ClusterId => atoll_api::names::property::CLUSTER_ID,
-            Self::Clusterset => atoll_api::names::property::CLUSTERSET,
-        }
-    }
 }
 
 impl Target {
@@ -313,28 +255,8 @@ pub struct ImportStatusBody {
     pub slices: Option<bool>,
 }
 
-/// The key of an object that is somebody else's.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectName {
-    /// Its kind.
-    pub kind: Kind,
-    /// Its namespace, if it has one.
-    pub namespace: Option<Namespace>,
-    /// Its name.
-    pub name: Arc<str>,
-}
-
 impl From<&Target> for ObjectName {
     fn from(target: &Target) -> Self {
         Self { kind: target.kind(), namespace: target.namespace().cloned(), name: target.name().into() }
-    }
-}
-
-impl fmt::Display for ObjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind.plural(), self.name),
-            None => write!(f, "{} {}", self.kind.plural(), self.name),
-        }
     }
 }

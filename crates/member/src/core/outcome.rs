@@ -8,7 +8,7 @@ use super::cache::Copy;
 use super::event::{Answer, Failure, Now, Request, Seen};
 use super::object::{Print, Target};
 use super::see::named;
-use crate::report::{Problem, Report, Verb, Written};
+use atoll_link::{Access, Problem, Up, Verb, Written};
 
 /// When a request that a person has to make possible is tried again.
 const SLOW: Duration = Duration::from_secs(30);
@@ -39,6 +39,17 @@ impl SentRequest {
         }
     }
 
+    /// The right that it takes.
+    fn access(self) -> Access {
+        match self {
+            Self::Read => Access::Get,
+            Self::Create { .. } => Access::Create,
+            Self::Update | Self::Attach => Access::Update,
+            Self::Status => Access::Patch,
+            Self::Delete => Access::Delete,
+        }
+    }
+
     fn verb(self) -> Verb {
         match self {
             Self::Create { .. } => Verb::Create,
@@ -62,7 +73,7 @@ impl Core {
                 if let (SentRequest::Create { .. }, Target::Service(key, _)) = (request, target) {
                     self.unwished.remove(key); // The next one may wish for what this one has got.
                 }
-                self.report(target, request, now);
+                self.report(target, request);
                 match answer {
                     Answer::Written(seen) => {
                         let revision = revision(&seen);
@@ -103,7 +114,7 @@ impl Core {
         }
     }
 
-    fn report(&mut self, target: &Target, request: SentRequest, now: Now) {
+    fn report(&mut self, target: &Target, request: SentRequest) {
         let Some(service) = target.service().cloned() else { return };
         let slice = match target {
             Target::Slice(key, name) => super::diff::slice_source(self.part(key), name),
@@ -114,8 +125,8 @@ impl Core {
             | Target::MisnamedStatus(..)
             | Target::Property(_) => None,
         };
-        let written = Written { service, kind: target.kind(), verb: request.verb(), slice, at: now.instant };
-        self.out.push(super::Command::Report(Report::Wrote(written)));
+        let written = Written { service, kind: target.kind(), verb: request.verb(), slice };
+        self.out.push(super::Command::Report(Up::Wrote(written)));
     }
 
     /// Remembers what came of a write, so that what the server makes of it counts as written.
@@ -179,7 +190,7 @@ impl Core {
                 }
             }
             Failure::Forbidden(why) => {
-                let verb = if request == SentRequest::Read { "get" } else { request.verb().as_str() };
+                let verb = request.access();
                 let kind = target.kind();
                 self.refuse(&target, request, &why);
                 self.problem(Problem::Forbidden { verb, kind, why }, now);

@@ -10,7 +10,7 @@ use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, ServiceKey, ServiceName, SliceName};
 use atoll_engine::network::Family;
 use atoll_engine::plan::{
-    ClusterPlan, DerivedService, DispatchPlan, ExportStatus, Import, ImportPlan, Plan, Slice, SlicesFrom,
+    ClusterPlan, DerivedService, DispatchPlan, ExportStatus, Import, ImportPlan, Slice, SlicesFrom,
 };
 use atoll_engine::reason::{ImportReady, text};
 use atoll_engine::time::Time;
@@ -23,11 +23,6 @@ use crate::stale;
 
 /// The timeout that an API server gives to the session affinity `ClientIP` if it is told none.
 const CLIENT_IP_TIMEOUT: u32 = 10800;
-
-/// The part of a plan that is one cluster's.
-pub fn part<'a>(plan: Option<&'a Arc<Plan>>, me: &ClusterId) -> Option<&'a ClusterPlan> {
-    plan?.clusters.get(me)
-}
 
 /// The slices of an intent by source, if the plan says what there should be.
 fn sources(part: &ClusterPlan, intent: Intent) -> Option<&LiteMap<ClusterId, SlicesFrom>> {

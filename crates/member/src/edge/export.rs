@@ -5,12 +5,12 @@ use atoll_api::types::ServiceExport;
 use atoll_engine::facts::{ExportFact, Liveness, Locality, Pairs};
 use atoll_engine::names::{Namespace, Uid};
 use atoll_engine::time::Time;
+use atoll_link::{Field, Problem};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Unreadable, meta};
 use crate::core::event::{MisnamedExport, Seen, SeenExport};
 use crate::core::object::{ConditionBody, Kind};
-use crate::report::Problem;
 use crate::stale::rfc3339;
 
 /// The conditions of a ServiceExport that are ours to write, by type.
@@ -35,14 +35,14 @@ pub(crate) fn read(export: &ServiceExport, left_out: &mut Vec<Problem>) -> Resul
     let liveness = annotated(annotation::LIVENESS).and_then(|value| {
         let known = Liveness::parse(value);
         if known.is_none() {
-            unknown(annotation::LIVENESS, value);
+            unknown(Field::Liveness, value);
         }
         known
     });
     let locality = annotated(annotation::LOCALITY).and_then(|value| {
         let known = Locality::parse(value);
         if known.is_none() {
-            unknown(annotation::LOCALITY, value);
+            unknown(Field::Locality, value);
         }
         known
     });

@@ -10,13 +10,13 @@ use atoll_engine::facts::{
 use atoll_engine::names::{BadName, PortName, ServiceKey, ServiceName};
 use atoll_engine::network::Family;
 use atoll_engine::reason::text;
+use atoll_link::{Field, Problem};
 use k8s_openapi::api::core::v1::{self as core, Service, ServiceSpec};
 
 use super::endpoints::{self, app_protocol, port_number, protocol};
 use super::{Edge, Unreadable, meta};
 use crate::core::event::{OwnService, Seen};
 use crate::core::object::{Kind, ServiceBody, Version};
-use crate::report::Problem;
 
 /// Reads a Service: a derived one of ours, or anybody's.
 pub(crate) fn read(service: &Service, edge: &Edge, left_out: &mut Vec<Problem>) -> Result<Seen, Unreadable> {
@@ -32,7 +32,7 @@ pub(crate) fn read(service: &Service, edge: &Edge, left_out: &mut Vec<Problem>) 
             Ok(port) => ports.push(port),
             Err(why) => left_out.push(Problem::Unrepresentable {
                 object: meta::object(Kind::Service, &service.metadata),
-                field: "a port",
+                field: Field::Port,
                 why: why.to_string(),
             }),
         }

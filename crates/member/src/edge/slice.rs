@@ -8,6 +8,7 @@ use atoll_engine::facts::{EndpointFact, SliceFact};
 use atoll_engine::intent::Intent;
 use atoll_engine::names::{BadName, ClusterId, Namespace, ServiceKey, ServiceName, SliceName, Uid};
 use atoll_engine::plan::{Endpoint, Slice};
+use atoll_link::{Field, Problem};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
@@ -15,7 +16,6 @@ use super::endpoints;
 use super::{Edge, Unreadable, meta};
 use crate::core::event::{OwnSlice, Seen};
 use crate::core::object::{Attached, Kind, SliceBody, Version};
-use crate::report::Problem;
 
 /// Reads a slice: ours, a fact, or neither.
 pub(crate) fn read(
@@ -43,7 +43,7 @@ pub(crate) fn read(
             for port in slice.ports.iter().flatten() {
                 match endpoints::read_port(port, &edge.interned) {
                     Ok(port) => ports.push(port),
-                    Err(why) => leave("a port", why),
+                    Err(why) => leave(Field::Port, why),
                 }
             }
             let mut ends = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn read(
                     Ok(Endpoint { addresses, conditions, hostname, node, zone, for_zones, for_nodes: _ }) => {
                         ends.push(EndpointFact { addresses, conditions, hostname, node, zone, for_zones });
                     }
-                    Err(why) => leave("an endpoint", why),
+                    Err(why) => leave(Field::Endpoint, why),
                 }
             }
             let fact = SliceFact { family, ports, endpoints: ends };

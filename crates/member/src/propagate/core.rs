@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use atoll_api::names::{condition, kind, label};
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::ConflictResolution;
+use atoll_link::{Access, CopyReport, CopyState, Order, WhyNot};
 use serde_json::Value;
 
 use super::live::Live;
-use super::state::{CopyReport, CopyState, Order, WhyNot};
 use crate::core::event::Failure;
 use queue::Queue;
 
@@ -98,14 +98,14 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// As in an RBAC rule.
-    pub(crate) fn verb(&self) -> &'static str {
+    /// The right that it takes.
+    pub(crate) fn access(&self) -> Access {
         match self {
-            Self::Look => "get",
-            Self::Create(_) => "create",
-            Self::Replace { .. } => "update",
-            Self::Apply { .. } | Self::Migrate { .. } | Self::Release { .. } => "patch",
-            Self::Delete { .. } => "delete",
+            Self::Look => Access::Get,
+            Self::Create(_) => Access::Create,
+            Self::Replace { .. } => Access::Update,
+            Self::Apply { .. } | Self::Migrate { .. } | Self::Release { .. } => Access::Patch,
+            Self::Delete { .. } => Access::Delete,
         }
     }
 }
@@ -133,7 +133,7 @@ struct Entry {
 /// A request under way.
 #[derive(Debug, Clone, Copy)]
 struct Flight {
-    verb: &'static str,
+    verb: Access,
     /// The order that it carries out, if it does.
     applies: Option<u64>,
 }
@@ -281,7 +281,7 @@ impl Core {
         let answer = match answer {
             Ok(answer) => answer,
             Err(failure) => {
-                return self.failed(key, flight.map_or("get", |flight| flight.verb), failure, now);
+                return self.failed(key, flight.map_or(Access::Get, |flight| flight.verb), failure, now);
             }
         };
         (entry.stuck, entry.doubt) = (None, false);
@@ -311,7 +311,7 @@ impl Core {
         }
     }
 
-    fn failed(&mut self, key: &ObjectKey, verb: &'static str, failure: Failure, now: Instant) {
+    fn failed(&mut self, key: &ObjectKey, verb: Access, failure: Failure, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let (stuck, pause) = match failure {
             // Look at what is there, then decide anew.
@@ -319,7 +319,7 @@ impl Core {
                 entry.doubt = true;
                 (None, Some(Duration::ZERO))
             }
-            Failure::NotFound if verb == "create" => {
+            Failure::NotFound if verb == Access::Create => {
                 (Some(WhyNot::NamespaceAbsent(key.namespace.clone())), None)
             }
             Failure::NotFound => {
@@ -351,7 +351,7 @@ impl Core {
         }
     }
 
-    fn forbidden(&self, verb: &'static str, kind: &Kind) -> WhyNot {
+    fn forbidden(&self, verb: Access, kind: &Kind) -> WhyNot {
         WhyNot::Forbidden { verb, resource: resource(kind), cluster: self.cluster.clone() }
     }
 
@@ -372,7 +372,7 @@ impl Core {
                 Step::Tell(CopyState::NotApplied(WhyNot::KindAbsent { api_version, kind }))
             }
             Some(Served::Unknown(_, Failure::Forbidden(_))) => {
-                Step::Tell(CopyState::NotApplied(self.forbidden("list", &key.kind)))
+                Step::Tell(CopyState::NotApplied(self.forbidden(Access::List, &key.kind)))
             }
             Some(Served::Unknown(_, failure)) => {
                 Step::Tell(CopyState::NotApplied(WhyNot::Unreachable(format!("{failure:?}"))))
@@ -385,7 +385,7 @@ impl Core {
                     matches!(request, Request::Create(_) | Request::Apply { .. } | Request::Replace { .. });
                 if let Some(entry) = self.entries.get_mut(key) {
                     let applies = applies.then_some(entry.digest);
-                    entry.flying = Some(Flight { verb: request.verb(), applies });
+                    entry.flying = Some(Flight { verb: request.access(), applies });
                 }
                 self.queue.fly();
                 self.out.push(Command::Send(key.clone(), request));

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use atoll_api::names::label;
 use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::{Kind, ObjectKey};
+use atoll_link::{Identity, Order, Up};
 use atoll_watch::Config;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -19,17 +20,13 @@ use tracing::{debug, warn};
 use super::core::{Command, Core, Event};
 use super::live::Live;
 use super::requests::{self, Route};
-use super::state::{CopyReport, Order};
 use crate::clients::WRITE_DEADLINE;
 use crate::core::event::Failure;
 use crate::shell::failure;
-use crate::{Clients, Identity, Permit};
+use crate::{Clients, Permit, Uplink};
 
 /// How long requests in flight may take to end when the member is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Where reports go.
-type Reports = mpsc::UnboundedSender<(ClusterId, CopyReport)>;
 
 /// The copies of one member.
 #[derive(Debug)]
@@ -54,7 +51,7 @@ impl Copies {
 }
 
 /// Starts to keep copies in a member. It ends when its handle is stopped or dropped.
-pub fn spawn(identity: &Identity, clients: Clients, permit: Permit, reports: Reports) -> Copies {
+pub fn spawn(identity: &Identity, clients: Clients, permit: Permit, up: Uplink) -> Copies {
     let (orders, ordered) = mpsc::unbounded_channel();
     let (stop, stopped) = oneshot::channel();
     let (events, noted) = mpsc::unbounded_channel();
@@ -66,7 +63,7 @@ pub fn spawn(identity: &Identity, clients: Clients, permit: Permit, reports: Rep
         hub,
         clients,
         permit,
-        reports,
+        up,
         routes: BTreeMap::new(),
         events,
         tasks: JoinSet::new(),
@@ -81,7 +78,7 @@ struct Shell {
     hub: Arc<str>,
     clients: Clients,
     permit: Permit,
-    reports: Reports,
+    up: Uplink,
     routes: BTreeMap<Kind, Route>,
     events: mpsc::UnboundedSender<Noted>,
     tasks: JoinSet<()>,
@@ -108,7 +105,7 @@ impl Shell {
                 for command in self.core.step(event, Instant::now()) {
                     match command {
                         Command::Discover(kind) => self.discover(kind),
-                        Command::Report(report) => drop(self.reports.send((self.cluster.clone(), report))),
+                        Command::Report(report) => self.up.send(Up::Copy(report)),
                         Command::Send(key, request) => match self.routes.get(&key.kind).cloned() {
                             Some(route) => {
                                 let (client, permit) = (self.clients.writes.clone(), self.permit.clone());

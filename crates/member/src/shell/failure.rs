@@ -27,6 +27,28 @@ pub(crate) fn of(error: &kube::Error) -> Failure {
     }
 }
 
+/// What went wrong with a request, in one line for a person.
+pub fn why(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        other => {
+            let mut deepest: &dyn std::error::Error = other;
+            while let Some(source) = deepest.source() {
+                deepest = source;
+            }
+            deepest.to_string()
+        }
+    }
+}
+
+/// The HTTP code of the answer, if there was one.
+pub fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
 /// Whether there is no such object, or no such kind: the API answers the latter in plain text, without a reason.
 pub(crate) fn is_absent(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)

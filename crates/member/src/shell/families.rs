@@ -128,7 +128,7 @@ pub(super) async fn served(client: &Client) -> Served {
             }
             Err(kube::Error::Api(status)) => match refusal(&status) {
                 Refusal::Unsupported => {
-                    debug!(%policy, %status, "the API server does not support this IP family policy")
+                    debug!(%policy, %status, "the API server does not support this IP family policy");
                 }
                 Refusal::Denied => denied = Some(status.message.clone()),
                 Refusal::Later => return Served::Unknown(status.message.clone()),

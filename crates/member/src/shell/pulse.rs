@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use atoll_engine::names::ClusterId;
+use atoll_link::Up;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
-use super::Reports;
 use super::families::{Probing, Served, served};
+use crate::Uplink;
 use crate::clients::WRITE_DEADLINE;
 use crate::core::event::Event;
 use crate::core::object::Kind;
-use crate::report::Report;
 
 const PERIOD: Duration = Duration::from_secs(3);
 /// How often it is said that the API answers.
@@ -24,7 +24,7 @@ const SAID: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct Pulse {
     cluster: ClusterId,
-    reports: Reports,
+    up: Uplink,
     state: Arc<Mutex<State>>,
     reconnects: Arc<watch::Sender<()>>,
 }
@@ -53,8 +53,8 @@ impl Reconnects {
 }
 
 impl Pulse {
-    pub(super) fn new(cluster: ClusterId, reports: Reports) -> Self {
-        Self { cluster, reports, state: Arc::default(), reconnects: Arc::new(watch::Sender::new(())) }
+    pub(super) fn new(cluster: ClusterId, up: Uplink) -> Self {
+        Self { cluster, up, state: Arc::default(), reconnects: Arc::new(watch::Sender::new(())) }
     }
 
     pub(super) fn reconnects(&self) -> Reconnects {
@@ -73,7 +73,7 @@ impl Pulse {
             }
             state.said = Some(now);
         }
-        let _ = self.reports.send((self.cluster.clone(), Report::Alive(now)));
+        self.up.send(Up::Alive);
     }
 
     /// We may not watch a kind: its facts are as old as the first refusal, whatever else the API answers.
@@ -85,7 +85,7 @@ impl Pulse {
             state.deaf.values().min().cloned()
         };
         if let Some((since, why)) = told {
-            let _ = self.reports.send((self.cluster.clone(), Report::Unreachable { since, why }));
+            self.up.send(Up::Unreachable { silent_for: since.elapsed(), why });
         }
     }
 
@@ -113,7 +113,7 @@ impl Pulse {
             (state.said, state.unanswered) = (None, true);
             *state.silent_since.get_or_insert(asked)
         };
-        let _ = self.reports.send((self.cluster.clone(), Report::Unreachable { since, why }));
+        self.up.send(Up::Unreachable { silent_for: since.elapsed(), why });
     }
 }
 
@@ -185,50 +185,57 @@ mod tests {
         }
     }
 
-    fn pulse() -> (Pulse, mpsc::UnboundedReceiver<(ClusterId, Report)>) {
-        let (reports, told) = mpsc::unbounded_channel();
-        (Pulse::new(ClusterId::parse("paris").unwrap(), reports), told)
+    fn pulse() -> (Pulse, mpsc::UnboundedReceiver<Up>) {
+        let (tell, told) = mpsc::unbounded_channel();
+        let up = Uplink::new(move |up| drop(tell.send(up)));
+        (Pulse::new(ClusterId::parse("paris").unwrap(), up), told)
+    }
+
+    /// Since when it is silent, by its own word, to the second.
+    fn since(up: &Up, start: Instant) -> Option<u64> {
+        match up {
+            Up::Unreachable { silent_for, .. } => {
+                Some((start.elapsed().as_secs_f64() - silent_for.as_secs_f64()).round() as u64)
+            }
+            _ => None,
+        }
     }
 
     #[test]
     fn a_silence_begins_anew_after_every_sign_of_life() {
         let (pulse, mut told) = pulse();
-        let first = Instant::now();
-        pulse.silent(first, "no".to_owned());
+        let start = Instant::now() - Duration::from_secs(60);
+        pulse.silent(start, "no".to_owned());
         pulse.alive(); // A watch has something to say.
-        let second = first + Duration::from_secs(20);
+        let second = start + Duration::from_secs(20);
         pulse.silent(second, "no".to_owned());
         pulse.silent(second + Duration::from_secs(3), "no".to_owned());
-        let mut since = Vec::new();
-        while let Ok((_, report)) = told.try_recv() {
-            since.push(match report {
-                Report::Unreachable { since, .. } => Some(since),
-                _ => None,
-            });
+        let mut silences = Vec::new();
+        while let Ok(up) = told.try_recv() {
+            silences.push(since(&up, start));
         }
-        assert_eq!(since, [Some(first), None, Some(second), Some(second)]);
+        assert_eq!(silences, [Some(0), None, Some(20), Some(20)]);
     }
 
     #[test]
     fn an_api_that_does_not_let_us_watch_counts_as_silent() {
         let (pulse, mut told) = pulse();
+        let start = Instant::now();
         pulse.deaf(Kind::Slice, "forbidden");
         pulse.deaf(Kind::Service, "forbidden too");
         pulse.answered();
         pulse.alive();
         pulse.hears(Kind::Namespace);
         pulse.hears(Kind::Service);
-        let mut reports = Vec::new();
-        while let Ok((_, report)) = told.try_recv() {
-            reports.push(report);
+        let mut said = Vec::new();
+        while let Ok(up) = told.try_recv() {
+            said.push(up);
         }
-        let [Report::Unreachable { since, why }, Report::Unreachable { since: again, .. }] = &reports[..]
-        else {
-            panic!("{reports:?}")
-        };
-        assert_eq!((since, why.as_str()), (again, "forbidden"), "the first refusal counts");
+        let [Up::Unreachable { why, .. }, Up::Unreachable { .. }] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(why, "forbidden");
+        assert_eq!(since(&said[0], start), since(&said[1], start), "the first refusal counts");
         pulse.hears(Kind::Slice);
-        assert!(matches!(told.try_recv(), Ok((_, Report::Alive(_)))));
+        assert!(matches!(told.try_recv(), Ok(Up::Alive)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
+use atoll_link::{Access, Field, Problem};
 use atoll_watch::{Backoff, Config, Failure};
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
@@ -17,7 +18,6 @@ use super::pulse::Pulse;
 use crate::core::event::{Event, Gone};
 use crate::core::object::Kind;
 use crate::edge::{Edge, Readable, meta};
-use crate::report::Problem;
 
 /// Watches every kind.
 pub(super) fn all(client: &Client, edge: &Edge, events: &Sender<Event>, pulse: &Pulse) -> JoinSet<()> {
@@ -105,7 +105,7 @@ impl Watch {
                 Ok(seen) => seen.map(Event::Seen),
                 Err(why) => {
                     let (object, why) = (meta::object(K::KIND, object.meta()), why.to_string());
-                    left_out.push(Problem::Unrepresentable { object, field: "the whole object", why });
+                    left_out.push(Problem::Unrepresentable { object, field: Field::WholeObject, why });
                     None
                 }
             },
@@ -128,7 +128,7 @@ fn refused(kind: Kind, failure: &Failure) -> Vec<Event> {
         (404, Kind::Node) => None,
         (404, _) => Some(Problem::KindAbsent(kind)),
         (401 | 403, _) => {
-            Some(Problem::Forbidden { verb: "list and watch", kind, why: status.message.clone() })
+            Some(Problem::Forbidden { verb: Access::ListAndWatch, kind, why: status.message.clone() })
         }
         _ => return Vec::new(),
     };

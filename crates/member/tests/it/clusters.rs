@@ -69,7 +69,7 @@ impl Cluster {
 
     /// What a member works with.
     pub(crate) fn clients(&self) -> Clients {
-        Clients { watches: self.client(), writes: self.client() }
+        Clients::within(&self.client)
     }
 
     /// The requests from now on.

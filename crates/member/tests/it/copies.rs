@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use anyhow::ensure;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::ConflictResolution::{self, Abort, Overwrite};
-use atoll_member::Permit;
-use atoll_member::propagate::{self, Copies, CopyState, Order, WhyNot};
+use atoll_link::{CopyState, Order, Up, WhyNot};
+use atoll_member::propagate::{self, Copies};
+use atoll_member::{Permit, Uplink};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
@@ -27,13 +28,13 @@ struct Keeper {
 
 impl Keeper {
     fn start(cluster: &Cluster) -> anyhow::Result<Self> {
-        let (reports, mut told) = mpsc::unbounded_channel();
-        let copies =
-            propagate::spawn(&identity(cluster.name())?, cluster.clients(), Permit::forever(), reports);
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let up = Uplink::new(move |up| drop(tell.send(up)));
+        let copies = propagate::spawn(&identity(cluster.name())?, cluster.clients(), Permit::forever(), up);
         let said: Arc<Mutex<BTreeMap<ObjectKey, CopyState>>> = Arc::default();
         let notes = Arc::clone(&said);
         tokio::spawn(async move {
-            while let Some((_, report)) = told.recv().await {
+            while let Some(Up::Copy(report)) = told.recv().await {
                 notes.lock().unwrap().insert(report.key, report.state);
             }
         });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use atoll_engine::engine::{Engine, Outcome};
@@ -13,9 +13,8 @@ use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::plan::Touched;
 use atoll_engine::time::Time;
 use atoll_engine::world::Change;
-use atoll_member::{
-    Assignment, Dispatched, Handle, Identity, Permit, Problem, Report, Written, enter, spawn,
-};
+use atoll_link::{Assignment, Dispatched, Down, Identity, Lease, Problem, Up, Written};
+use atoll_member::{Downlink, Handle, Uplink, enter, spawn};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -24,8 +23,8 @@ use crate::clusters::Clusters;
 /// A hub with one member per cluster.
 pub(crate) struct Hub {
     said: Arc<Mutex<Said>>,
-    pub(crate) permit: Permit,
-    task: JoinHandle<BTreeMap<ClusterId, Handle>>,
+    members: Vec<Handle>,
+    task: JoinHandle<()>,
     stop: mpsc::UnboundedSender<()>,
     intents: mpsc::UnboundedSender<(ServiceKey, Option<CrossCluster>)>,
 }
@@ -38,6 +37,7 @@ pub(crate) struct Said {
     pub(crate) exported: BTreeSet<String>,
     pub(crate) nodes: BTreeSet<std::net::IpAddr>,
     pub(crate) dispatched: BTreeMap<(ClusterId, ServiceKey), Dispatched>,
+    pub(crate) stopped: BTreeSet<ClusterId>,
 }
 
 /// The identity of a member.
@@ -56,15 +56,20 @@ impl Hub {
         lab: &Clusters,
         asked: BTreeMap<ServiceKey, CrossCluster>,
     ) -> anyhow::Result<Self> {
-        let (reports, mut inbox) = mpsc::unbounded_channel::<(ClusterId, Report)>();
-        let permit = Permit::forever();
-        let mut members = BTreeMap::new();
+        let (reports, mut inbox) = mpsc::unbounded_channel::<(ClusterId, Up)>();
+        let (mut members, mut handles) = (BTreeMap::new(), Vec::new());
         for cluster in lab.clusters() {
             let identity = identity(cluster.name())?;
             let clients = cluster.clients();
             enter(&identity, &clients).await.context("the cluster can't be entered")?;
             let id = identity.cluster.clone();
-            members.insert(id, spawn(identity, clients, permit.clone(), reports.clone()));
+            let (from, reports) = (id.clone(), reports.clone());
+            let up = Uplink::new(move |up| drop(reports.send((from.clone(), up))));
+            let handle = spawn(id.clone(), clients, up);
+            lend(&handle, Lease::Held(Duration::from_secs(3600)));
+            handle.downlink().send(Instant::now(), Down::Start(identity));
+            members.insert(id, handle.downlink().clone());
+            handles.push(handle);
         }
         let said = Arc::new(Mutex::new(Said::default()));
         let (stop, mut stopped) = mpsc::unbounded_channel();
@@ -78,7 +83,7 @@ impl Hub {
             engine.set_intents(asked);
             let mut held: BTreeSet<ServiceKey> = BTreeSet::new();
             loop {
-                let (id, report) = tokio::select! {
+                let (id, up) = tokio::select! {
                     Some(next) = inbox.recv() => next,
                     Some((key, intent)) = changed.recv() => {
                         engine.intend(key, intent);
@@ -87,14 +92,19 @@ impl Hub {
                         }
                         continue;
                     }
-                    _ = stopped.recv() => return members,
+                    Some(()) = stopped.recv() => {
+                        for member in members.values() {
+                            member.send(Instant::now(), Down::Stop);
+                        }
+                        continue;
+                    }
                 };
                 let mut outcomes = Vec::new();
-                match report {
-                    Report::Dispatched(state) => {
+                match up {
+                    Up::Dispatched(state) => {
                         note(&notes).dispatched.insert((id, state.service.clone()), state);
                     }
-                    Report::Change(change) => {
+                    Up::Change(change) => {
                         if let Change::Export(key, Some(_)) = &change {
                             note(&notes).exported.insert(key.name.to_string());
                         }
@@ -110,25 +120,42 @@ impl Hub {
                             }
                         }
                     }
-                    Report::Holds(key) => {
+                    Up::Holds(key) => {
                         if engine.world().unheard().next().is_none() {
                             outcomes.push(engine.plan(&key, now()));
                         }
                         held.insert(key);
                     }
-                    Report::Wrote(written) => note(&notes).wrote.push((id, written)),
-                    Report::Problem(problem) => {
+                    Up::Wrote(written) => note(&notes).wrote.push((id, written)),
+                    Up::Problem(problem) => {
                         eprintln!("{id}: {problem}");
                         note(&notes).problems.push((id, problem));
                     }
-                    Report::Alive(_) | Report::Unreachable { .. } => {}
+                    Up::Stopped => {
+                        let all = {
+                            let mut said = note(&notes);
+                            said.stopped.insert(id);
+                            said.stopped.len() == members.len()
+                        };
+                        if all {
+                            return;
+                        }
+                    }
+                    Up::Alive
+                    | Up::Unreachable { .. }
+                    | Up::Copy(_)
+                    | Up::Health(_)
+                    | Up::Identity { .. }
+                    | Up::Cleaned
+                    | Up::GaveBack
+                    | Up::NotCleaned { .. } => {}
                 }
                 for outcome in outcomes {
                     assign(&members, &outcome);
                 }
             }
         });
-        Ok(Self { said, permit, task, stop, intents })
+        Ok(Self { said, members: handles, task, stop, intents })
     }
 
     /// What members have said so far.
@@ -141,21 +168,29 @@ impl Hub {
         Ok(self.intents.send((key.clone(), intent))?)
     }
 
+    /// Lends all members the right to write, or takes it back.
+    pub(crate) fn lend(&self, lease: Lease) {
+        self.members.iter().for_each(|member| lend(member, lease));
+    }
+
     /// Stops all members.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         self.stop.send(())?;
-        for (_, member) in self.task.await? {
-            member.stop().await;
-        }
+        self.task.await?;
         Ok(())
     }
 }
 
-fn assign(members: &BTreeMap<ClusterId, Handle>, outcome: &Outcome) {
-    for member in members.values() {
-        let (plan, touched) = (outcome.plan.clone(), outcome.touched.clone());
+fn lend(member: &Handle, lease: Lease) {
+    member.downlink().send(Instant::now(), Down::Lease(lease));
+}
+
+fn assign(members: &BTreeMap<ClusterId, Downlink>, outcome: &Outcome) {
+    for (id, member) in members {
+        let (service, touched) = (outcome.plan.service.clone(), outcome.touched.clone());
+        let part = outcome.plan.clusters.get(id).cloned();
         let answer = (touched == Touched::Everything).then_some(1);
-        member.assign(Assignment { plan, touched, answer });
+        member.send(Instant::now(), Down::Assign(Assignment { service, part, touched, answer }));
     }
 }
 

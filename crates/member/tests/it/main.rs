@@ -6,4 +6,5 @@ mod clusters;
 mod copies;
 mod dispatch;
 mod hub;
+mod link;
 mod stories;

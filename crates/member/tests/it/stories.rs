@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
+use atoll_link::Lease;
 use atoll_member::{EnterError, enter, leave};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -389,7 +390,7 @@ async fn without_a_permit_nothing_is_written() -> Outcome {
     let lab = &Clusters::start().await?;
     let (a, b, hub) = two(lab).await?;
     let recorder = lab.member(2).recorder();
-    hub.permit.revoke();
+    hub.lend(Lease::Revoked);
     a.serve("held", "10.1.0.1").await?;
     until("the hub knows of the export", async || {
         let known = hub.said().exported.contains("held");
@@ -398,7 +399,7 @@ async fn without_a_permit_nothing_is_written() -> Outcome {
     .await?;
     let seen = writes(&recorder);
     ensure!(seen.is_empty(), "{seen:?}");
-    hub.permit.extend_to(std::time::Instant::now() + Duration::from_secs(3600));
+    hub.lend(Lease::Held(Duration::from_secs(3600)));
     b.addresses("held", &["10.1.0.1"]).await?;
     a.withdraw("held").await?;
     b.is_gone("held").await?;

@@ -57,7 +57,7 @@ impl Answer {
         Self::of(code, JSON, bytes)
     }
 
-    /// A value, in the media_type that the client wants.
+    /// A value, in the media type that the client wants.
     pub(crate) fn value(code: StatusCode, value: &Value, media_type: MediaType) -> Self {
         match media_type {
             MediaType::Json => Self::of(code, JSON, encode::write(value)),
@@ -65,7 +65,7 @@ impl Answer {
         }
     }
 
-    /// Bytes that are JSON, in the media_type that the client wants.
+    /// Bytes that are JSON, in the media type that the client wants.
     pub(crate) fn bytes(code: StatusCode, bytes: Bytes, media_type: MediaType) -> Self {
         match media_type {
             MediaType::Json => Self::json(code, bytes),

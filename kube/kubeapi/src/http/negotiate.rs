@@ -4,7 +4,7 @@ use crate::http::status_error::StatusError;
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
-/// In which shape and media_type an answer is given.
+/// In which shape and media type an answer is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Output {
     pub(crate) media_type: MediaType,
@@ -78,7 +78,7 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     accept(headers).split(',').any(|one| one.split(';').next().is_some_and(|one| one.trim() == kind))
 }
 
-/// The shape and media_type that the client wants most, of those that there are.
+/// The shape and media type that the client wants most, of those that there are.
 pub(crate) fn output(headers: &HeaderMap) -> Result<Output, StatusError> {
     let header = accept(headers);
     if header.trim().is_empty() {
@@ -124,7 +124,7 @@ pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
     None
 }
 
-/// In which media_type a body is written.
+/// In which media type a body is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     Json,

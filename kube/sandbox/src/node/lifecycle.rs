@@ -52,7 +52,7 @@ pub(super) struct Thresholds {
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) image: String,
-    /// RunningContainer before the others and has to end, unless it is a sidecar.
+    /// Runs before the others and has to end, unless it is a sidecar.
     pub(super) init: bool,
     /// An init container that stays.
     pub(super) sidecar: bool,

@@ -61,7 +61,7 @@ impl Prober {
         }
     }
 
-    /// RunningContainer a hook; its failure changes nothing.
+    /// Runs a hook; its failure changes nothing.
     pub(super) async fn hook(&self, hook: &LifecycleHandler) -> Result<(), String> {
         if let Some(action) = &hook.sleep {
             tokio::time::sleep(Duration::from_secs(u64::try_from(action.seconds).unwrap_or_default())).await;

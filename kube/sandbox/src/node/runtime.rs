@@ -64,7 +64,7 @@ pub(super) enum CommandRunner {
 }
 
 impl CommandRunner {
-    /// RunningContainer a command to its end.
+    /// Runs a command to its end.
     pub(super) async fn run(
         &self,
         command: Vec<String>,

@@ -1,4 +1,4 @@
-//! RunningContainer one pod: does what its [`Lifecycle`] says and writes what became of it.
+//! Runs one pod: does what its [`Lifecycle`] says and writes what became of it.
 
 use super::lifecycle::{Command, Event, KILLED, Lifecycle, ProbeKind, State};
 use super::probe::{Prober, Schedule};
@@ -79,7 +79,7 @@ impl Drop for Lease {
     }
 }
 
-/// RunningContainer a pod until it has ended for good or is gone.
+/// Runs a pod until it has ended for good or is gone.
 pub(super) async fn run(shared: Arc<Shared>, pod: watch::Receiver<Arc<Pod>>, alive: Alive) {
     let first = pod.borrow().clone();
     let Some(mut worker) = Worker::new(shared, first.as_ref(), pod, alive) else { return };
@@ -379,7 +379,7 @@ impl Worker {
         self.running.insert(slot, Running { run, stop, prober, tasks });
     }
 
-    /// RunningContainer the container's hook, if it has one, and then asks it to end.
+    /// Runs the container's hook, if it has one, and then asks it to end.
     fn stop(&mut self, slot: usize) {
         let Some(running) = self.running.get_mut(&slot) else { return };
         let (stop, prober) = (running.stop.clone(), running.prober.clone());

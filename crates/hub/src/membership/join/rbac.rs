@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use kube::api::ObjectMeta;
 
 /// Of the service account, the role and its binding.
-pub(crate) const NAME: &str = "atoll-hub";
+pub(crate) const NAME: &str = atoll_member::ROLE;
 /// Of the Secret with the service account's token.
 pub(crate) const TOKEN: &str = "atoll-hub-token";
 /// The roles that give users their part.

@@ -8,7 +8,7 @@ use atoll_api::names::{event, label};
 use atoll_engine::intent::imports::ImportTo;
 use atoll_engine::names::{ClusterId, Namespace, ServiceKey};
 use atoll_engine::placement::object::{Kind, ObjectKey};
-use atoll_member::propagate::{CopyState, WhyNot};
+use atoll_link::{CopyState, WhyNot};
 use serde_json::Value;
 
 use super::super::binding::Held;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use atoll_engine::names::ClusterId;
 use atoll_engine::placement::aggregate;
 use atoll_engine::placement::object::ObjectKey;
-use atoll_member::propagate::CopyState;
+use atoll_link::CopyState;
 use serde_json::{Value, json};
 
 use super::super::binding::{self, Held};

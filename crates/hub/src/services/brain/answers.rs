@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use atoll_engine::names::{ClusterId, ServiceKey};
-use atoll_member::Dispatched;
+use atoll_link::Dispatched;
 
 /// What members have answered, by service.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use atoll_engine::facts::{
 };
 use atoll_engine::names::{Namespace, PortName, SliceName, Uid};
 use atoll_engine::network::Family;
-use atoll_member::Written;
+use atoll_link::{Kind, Verb, Written};
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn name(text: &str) -> SliceName {
     SliceName::parse(text).unwrap()
 }
 
-fn slice(address: &str) -> Report {
+fn slice(address: &str) -> Up {
     let address: IpAddr = address.parse().unwrap();
     let port = PortName::parse("http").unwrap();
     let fact = SliceFact {
@@ -45,7 +45,12 @@ fn slice(address: &str) -> Report {
             for_zones: Box::default(),
         }],
     };
-    Report::Change(Change::Slice(web(), name("web-1"), Some(fact.into())))
+    Up::Change(Change::Slice(web(), name("web-1"), Some(fact.into())))
+}
+
+/// It has not answered for so many milliseconds.
+fn silent(milliseconds: u64) -> Up {
+    Up::Unreachable { silent_for: Duration::from_millis(milliseconds), why: "refused".to_owned() }
 }
 
 impl Hub {
@@ -63,16 +68,16 @@ impl Hub {
         Now { instant: self.start + Duration::from_millis(milliseconds), time }
     }
 
-    fn tell(&mut self, member: &str, report: Report, at: u64) -> Noted {
+    fn tell(&mut self, member: &str, up: Up, at: u64) -> Noted {
         let now = self.at(at);
-        self.brain.report(&id(member), report, now)
+        self.brain.report(&id(member), up, now.instant, now)
     }
 
     fn heard(&mut self, member: &str) {
         let namespace = Change::Namespace(Namespace::parse("shop").unwrap(), Some(NamespaceState::Active));
-        self.tell(member, Report::Change(namespace), 0);
+        self.tell(member, Up::Change(namespace), 0);
         let able = Capabilities { families: vec![Family::V4], kubernetes_minor: 36 };
-        self.tell(member, Report::Change(Change::Heard(able)), 0);
+        self.tell(member, Up::Change(Change::Heard(able)), 0);
     }
 
     fn exports(&mut self, member: &str) {
@@ -101,8 +106,8 @@ impl Hub {
             liveness: None,
             locality: None,
         };
-        self.tell(member, Report::Change(Change::Service(web(), Some(service))), 0);
-        self.tell(member, Report::Change(Change::Export(web(), Some(export))), 0);
+        self.tell(member, Up::Change(Change::Service(web(), Some(service))), 0);
+        self.tell(member, Up::Change(Change::Export(web(), Some(export))), 0);
     }
 
     fn plan(&mut self, at: u64) -> Vec<Command> {
@@ -195,7 +200,7 @@ fn the_first_plan_waits_for_members_but_not_for_ever_nor_for_the_dead() {
     hub.exports("paris");
     assert_eq!(hub.plan(0), []);
     assert_eq!(hub.brain.next_due(), Some(hub.start + SETTLE));
-    hub.tell("tokyo", Report::Unreachable { since: hub.start, why: "refused".to_owned() }, 10);
+    hub.tell("tokyo", silent(10), 10);
     assert!(!hub.plan(10).is_empty(), "all that can be heard has been");
 
     let mut hub = Hub::new(&["paris", "tokyo"]);
@@ -207,35 +212,29 @@ fn the_first_plan_waits_for_members_but_not_for_ever_nor_for_the_dead() {
 #[test]
 fn propagation_is_measured_from_the_change_to_each_write() {
     let mut hub = Hub::serving();
-    let wrote = |hub: &Hub, at| {
+    let wrote = || {
         let slice = Some((id("paris"), name("web-1")));
-        Report::Wrote(Written {
-            service: web(),
-            kind: atoll_member::report::Kind::Slice,
-            verb: atoll_member::report::Verb::Update,
-            slice,
-            at: hub.at(at).instant,
-        })
+        Up::Wrote(Written { service: web(), kind: Kind::Slice, verb: Verb::Update, slice })
     };
-    let first = wrote(&hub, 1);
+    let first = wrote();
     hub.tell("tokyo", first, 1);
     hub.tell("paris", slice("10.1.0.2"), 10);
     hub.plan(11);
-    let report = wrote(&hub, 13);
+    let report = wrote();
     let took = Duration::from_millis(3);
     let want = Propagation { source: id("paris"), target: id("tokyo"), took };
     assert_eq!(hub.tell("tokyo", report, 13).propagated, Some(want));
-    let repair = wrote(&hub, 5000);
+    let repair = wrote();
     assert_eq!(hub.tell("tokyo", repair, 5000).propagated, None, "a repair is no propagation");
 }
 
 #[test]
 fn a_member_that_holds_something_is_told_what_even_if_nothing_is_new() {
     let mut hub = Hub::serving();
-    hub.tell("tokyo", Report::Holds(web()), 5);
+    hub.tell("tokyo", Up::Holds(web()), 5);
     assert_eq!(assigned(&hub.plan(5)), ["tokyo"]);
     let unknown = ServiceKey::parse("shop", "gone").unwrap();
-    hub.tell("tokyo", Report::Holds(unknown), 6);
+    hub.tell("tokyo", Up::Holds(unknown), 6);
     assert!(assigned(&hub.settle(6)).contains(&"tokyo"));
 }
 
@@ -270,8 +269,7 @@ fn one_that_has_left_can_not_be_lost() {
     let mut hub = Hub::serving();
     let now = hub.at(5);
     hub.brain.left(&id("paris"), now);
-    let silent = Report::Unreachable { since: now.instant, why: "refused".to_owned() };
-    assert_eq!(hub.tell("paris", silent, 6).reachable, None);
+    assert_eq!(hub.tell("paris", silent(1), 6).reachable, None);
     let now = hub.at(60_000);
     assert_eq!(hub.brain.due(now), []);
 }
@@ -279,8 +277,7 @@ fn one_that_has_left_can_not_be_lost() {
 #[test]
 fn a_lost_member_is_marked_and_comes_back() {
     let mut hub = Hub::serving();
-    let since = hub.at(0).instant;
-    let noted = hub.tell("paris", Report::Unreachable { since, why: "refused".to_owned() }, 3000);
+    let noted = hub.tell("paris", silent(3000), 3000);
     assert_eq!(noted.reachable, Some(false));
     let now = hub.at(10_000);
     assert_eq!(hub.brain.due(now), [id("paris")]);
@@ -288,7 +285,7 @@ fn a_lost_member_is_marked_and_comes_back() {
     assert!(!stale.is_empty());
     let contact = hub.brain.engine.world().clusters[&id("paris")].contact;
     assert_eq!(contact, Contact::Lost { since: Time(1_000_000) }, "since it fell silent");
-    hub.tell("paris", Report::Alive(since), 20_000);
+    hub.tell("paris", Up::Alive, 20_000);
     assert_eq!(hub.brain.engine.world().clusters[&id("paris")].contact, Contact::Alive);
 }
 
@@ -298,7 +295,7 @@ fn a_member_without_credentials_is_lost_after_a_lease_and_back_when_it_is_listed
     let now = hub.at(1000);
     assert!(hub.brain.unasked(&id("paris"), now));
     assert!(!hub.brain.unasked(&id("nobody"), now));
-    hub.tell("paris", Report::Alive(now.instant), 1001);
+    hub.tell("paris", Up::Alive, 1001);
     let now = hub.at(11_000);
     assert_eq!(hub.brain.due(now), [id("paris")]);
     let contact = hub.brain.engine.world().clusters[&id("paris")].contact;
@@ -316,9 +313,9 @@ fn a_member_can_not_widen_its_own_networks_nor_speak_of_membership() {
     hub.brain.declare(&id("paris"), Networks { pods: vec![range("10.1.0.0")], ..Networks::default() });
     let node: IpAddr = "192.168.0.1".parse().unwrap();
     let lie = Networks { declared: vec![range("127.0.0.0")], pods: Vec::new(), nodes: [node].into() };
-    hub.tell("paris", Report::Change(Change::Networks(lie)), 5);
+    hub.tell("paris", Up::Change(Change::Networks(lie)), 5);
     let networks = &hub.brain.engine.world().clusters[&id("paris")].networks;
     assert_eq!((networks.declared.len(), networks.pods.len(), networks.nodes.len()), (0, 1, 1));
-    hub.tell("paris", Report::Change(Change::Left), 6);
+    hub.tell("paris", Up::Change(Change::Left), 6);
     assert!(hub.brain.engine.world().clusters.contains_key(&id("paris")));
 }

@@ -19,7 +19,7 @@ use crate::core::event::{
     Answer, Command, Event, Failure, Gone, Now, OwnImport, OwnService, OwnSlice, Request, Seen,
 };
 use crate::core::object::{Attached, ImportStatusBody, Kind, ObjectName, SliceBody, Target, Version};
-use crate::report::{Assignment, Problem, Report};
+use atoll_link::{Assignment, Problem, Up};
 
 pub(super) fn id(text: &str) -> ClusterId {
     ClusterId::parse(text).unwrap()
@@ -105,7 +105,7 @@ pub(super) struct Cluster {
     /// Requests that were sent and not answered yet.
     pub(super) sent: Vec<(Target, Request)>,
     pub(super) reads: Vec<Target>,
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: Vec<Up>,
     /// Every write that was answered with success, as `verb kind name`.
     pub(super) log: Vec<String>,
 }
@@ -181,7 +181,9 @@ impl Cluster {
     /// Plans the service and assigns it.
     pub(super) fn assign(&mut self) {
         let Outcome { plan, touched, .. } = self.engine.plan(&web(), self.now.wall);
-        self.step(Event::Assigned(Assignment { plan, touched, answer: None }));
+        let part = plan.clusters.get(&id("b")).cloned();
+        let service = plan.service.clone();
+        self.step(Event::Assigned(Assignment { service, part, touched, answer: None }));
     }
 
     pub(super) fn step(&mut self, event: Event) {
@@ -389,7 +391,7 @@ impl Cluster {
         self.reports
             .iter()
             .filter_map(|report| match report {
-                Report::Problem(problem) => Some(problem),
+                Up::Problem(problem) => Some(problem),
                 _ => None,
             })
             .collect()

@@ -7,7 +7,7 @@ use atoll_engine::world::Change;
 use super::cluster::{Cluster, IMPORT, SERVICE, SLICE, export, id, web};
 use crate::core::event::{Event, Request};
 use crate::core::object::Kind;
-use crate::report::Report;
+use atoll_link::Up;
 
 fn withdrawn(cluster: &mut Cluster) {
     cluster.fact("a", Change::Export(web(), None));
@@ -124,9 +124,9 @@ fn what_is_held_for_no_reason_is_told_after_all_was_heard() {
     let before = Cluster::imported();
     let mut cluster = Cluster::restarted(&before);
     cluster.sync();
-    let place = |found: fn(&Report) -> bool| cluster.reports.iter().position(found);
-    let heard = place(|report| matches!(report, Report::Change(Change::Heard(_))));
-    let holds = place(|report| matches!(report, Report::Holds(_)));
+    let place = |found: fn(&Up) -> bool| cluster.reports.iter().position(found);
+    let heard = place(|report| matches!(report, Up::Change(Change::Heard(_))));
+    let holds = place(|report| matches!(report, Up::Holds(_)));
     assert!(heard.is_some() && heard < holds, "{:?}", cluster.reports);
-    assert_eq!(cluster.reports.iter().filter(|report| matches!(report, Report::Holds(_))).count(), 1);
+    assert_eq!(cluster.reports.iter().filter(|report| matches!(report, Up::Holds(_))).count(), 1);
 }

@@ -8,13 +8,13 @@ use atoll_engine::world::Change;
 use super::cluster::{Cluster, capabilities, export, namespace, service, slice, web};
 use crate::core::event::{Answer, Event, Gone, MisnamedExport, Request, Seen, SeenExport};
 use crate::core::object::{ConditionBody, Kind, ObjectName, Version};
-use crate::report::Report;
+use atoll_link::Up;
 
 fn changes(cluster: &mut Cluster) -> Vec<Change> {
     let all = std::mem::take(&mut cluster.reports);
     all.into_iter()
         .filter_map(|report| match report {
-            Report::Change(change) => Some(change),
+            Up::Change(change) => Some(change),
             _ => None,
         })
         .collect()

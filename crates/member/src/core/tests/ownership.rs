@@ -6,7 +6,7 @@ use atoll_engine::world::Change;
 use super::cluster::{Cluster, IMPORT, SERVICE, SLICE, namespace, service, web};
 use crate::core::event::{Event, Failure, Gone, Request, Seen};
 use crate::core::object::{Kind, ObjectName, Version};
-use crate::report::{Problem, Report};
+use atoll_link::{Problem, Up};
 
 fn gone(kind: Kind, name: &str) -> Event {
     let uid = atoll_engine::names::Uid::parse("theirs").unwrap();
@@ -50,7 +50,7 @@ fn a_users_service_with_the_derived_name_is_told_to_the_engine() {
     let mut cluster = Cluster::synced();
     let key = ServiceKey::parse("shop", "derived-web").unwrap();
     cluster.step(Event::Seen(Seen::Service(key.clone(), service(false))));
-    let told = Report::Change(Change::Taken(key.clone(), true));
+    let told = Up::Change(Change::Taken(key.clone(), true));
     assert!(cluster.reports.contains(&told), "{:?}", cluster.reports);
     cluster.fact("b", Change::Taken(key.clone(), true));
     cluster.assign();
@@ -58,7 +58,7 @@ fn a_users_service_with_the_derived_name_is_told_to_the_engine() {
     assert_eq!(cluster.names().len(), 3);
     assert!(!cluster.api.contains_key(SERVICE), "another name is used");
     cluster.step(gone(Kind::Service, "derived-web"));
-    assert!(cluster.reports.contains(&Report::Change(Change::Taken(key, false))));
+    assert!(cluster.reports.contains(&Up::Change(Change::Taken(key, false))));
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn ready() -> Core {
 
 fn sent(commands: &[Command]) -> Vec<&'static str> {
     let requests = commands.iter().filter_map(|command| match command {
-        Command::Send(_, request) => Some(request.verb()),
+        Command::Send(_, request) => Some(request.access().as_str()),
         Command::Discover(_) | Command::Report(_) => None,
     });
     requests.collect()

@@ -1,13 +1,17 @@
-//! What the hub orders, and what it is told.
+//! Copies of templates: what the hub orders, and what it is told.
 
 use std::sync::Arc;
 
 use atoll_engine::placement::object::ObjectKey;
 use atoll_engine::placement::policy::ConflictResolution;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::checked;
+use crate::problem::Access;
+
 /// What the hub wants of one object.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// It is there, like this.
     Hold {
@@ -29,7 +33,7 @@ pub enum Order {
 }
 
 /// What became of an order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CopyState {
     /// It is as ordered; its status, and whether it does what it should, where its kind says.
     Applied {
@@ -45,7 +49,7 @@ pub enum CopyState {
 }
 
 /// Why a copy is not as ordered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum WhyNot {
     /// It has not been written yet.
     #[error("not written yet")]
@@ -76,7 +80,7 @@ pub enum WhyNot {
     )]
     Forbidden {
         /// What we wanted to do.
-        verb: &'static str,
+        verb: Access,
         /// `deployments.apps`.
         resource: String,
         /// The member.
@@ -97,9 +101,10 @@ pub enum WhyNot {
 }
 
 /// What a member says of one object.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CopyReport {
     /// The object.
+    #[serde(deserialize_with = "checked::key")]
     pub key: ObjectKey,
     /// What became of it.
     pub state: CopyState,

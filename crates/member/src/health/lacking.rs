@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use atoll_api::names::kind::{about, mcs};
-use atoll_member::report::Kind;
+use atoll_link::{Access, Kind};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -14,15 +14,15 @@ use kube::{Api, Client};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// A verb, as a member's task says it, and a kind.
-type Right = (&'static str, Kind);
+/// What may not be done, and to which kind.
+pub(crate) type Right = (Access, Kind);
 
 /// What is missing, with the API's words.
-#[derive(Clone, Default)]
-pub(crate) struct Lacking(Arc<Mutex<BTreeMap<Right, String>>>);
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lacking(Arc<Mutex<BTreeMap<Right, String>>>);
 
 impl Lacking {
-    pub(crate) fn note(&self, right: Right, why: String) {
+    pub(super) fn note(&self, right: Right, why: String) {
         // Nodes are only looked at for endpoints on host networks; a member does without.
         if right.1 != Kind::Node {
             self.rights().insert(right, why);
@@ -60,18 +60,16 @@ impl Lacking {
     }
 }
 
-fn questions((verb, kind): Right) -> Vec<SelfSubjectAccessReview> {
+fn questions((access, kind): Right) -> Vec<SelfSubjectAccessReview> {
     let group = match kind {
         Kind::Namespace | Kind::Service | Kind::Node => "",
         Kind::Slice => "discovery.k8s.io",
         Kind::Export | Kind::Import => mcs::GROUP,
         Kind::Property => about::GROUP,
     };
-    // A watch is a list first.
-    let verbs = if verb.contains("watch") { vec!["list", "watch"] } else { vec![verb] };
-    let ask = |verb: &str| {
+    let ask = |verb: &&str| {
         let attributes = ResourceAttributes {
-            verb: Some(verb.to_owned()),
+            verb: Some((*verb).to_owned()),
             group: Some(group.to_owned()),
             resource: Some(kind.plural().to_owned()),
             ..ResourceAttributes::default()
@@ -82,7 +80,7 @@ fn questions((verb, kind): Right) -> Vec<SelfSubjectAccessReview> {
         };
         SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() }
     };
-    verbs.into_iter().map(ask).collect()
+    access.verbs().iter().map(ask).collect()
 }
 
 #[cfg(test)]
@@ -92,17 +90,17 @@ mod tests {
     #[test]
     fn what_is_missing_is_shown_and_asked_for_by_its_verbs() {
         let lacking = Lacking::default();
-        lacking.note(("list and watch", Kind::Node), "may not list and watch nodes".to_owned());
+        lacking.note((Access::ListAndWatch, Kind::Node), "may not list and watch nodes".to_owned());
         assert_eq!(lacking.first(), None);
-        lacking.note(("list and watch", Kind::Slice), "may not list and watch endpointslices".to_owned());
+        lacking.note((Access::ListAndWatch, Kind::Slice), "may not list and watch endpointslices".to_owned());
         assert_eq!(lacking.first().as_deref(), Some("may not list and watch endpointslices"));
-        lacking.note(("create", Kind::Service), "may not create services".to_owned());
+        lacking.note((Access::Create, Kind::Service), "may not create services".to_owned());
         assert!(lacking.first().unwrap().ends_with("(and 1 more)"));
         let verbs = |right| -> Vec<String> {
             let asked = questions(right).into_iter().filter_map(|one| one.spec.resource_attributes);
             asked.filter_map(|attributes| attributes.verb).collect()
         };
-        assert_eq!(verbs(("list and watch", Kind::Slice)), ["list", "watch"]);
-        assert_eq!(verbs(("create", Kind::Service)), ["create"]);
+        assert_eq!(verbs((Access::ListAndWatch, Kind::Slice)), ["list", "watch"]);
+        assert_eq!(verbs((Access::Create, Kind::Service)), ["create"]);
     }
 }

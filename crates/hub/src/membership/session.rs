@@ -1,0 +1,184 @@
+//! One member, seen from the hub: what goes down to it, and where what it says is heard. Who opened the link does not matter to
+//! anybody else; today it is always the hub, with clients made of a `Cluster` and its Secret.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use atoll_engine::names::{ClusterId, Uid};
+use atoll_link::{CopyReport, Down, Up};
+use atoll_member::{Clients, Handle, Permit, Uplink};
+use kube::Client;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::membership::connect::{self, ConnectError};
+use crate::membership::health;
+use crate::membership::roster::Link;
+
+/// What a member said, and when the hub heard it.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) from: ClusterId,
+    pub(crate) at: Instant,
+    pub(crate) up: Up,
+}
+
+/// Says things to a member. Clones lead to the same one.
+#[derive(Clone)]
+pub(crate) struct Tell(Arc<dyn Fn(Down) + Send + Sync>);
+
+impl Tell {
+    pub(crate) fn new(tell: impl Fn(Down) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    pub(crate) fn send(&self, down: Down) {
+        (self.0)(down);
+    }
+}
+
+impl fmt::Debug for Tell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tell")
+    }
+}
+
+/// What a member answers to a question of its own session.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Identity(Option<Uid>),
+    Cleaned,
+    GaveBack,
+    NotCleaned(String),
+    Stopped,
+}
+
+/// Opens sessions.
+#[derive(Clone)]
+pub(crate) struct Sessions {
+    pub(crate) hub: Client,
+    pub(crate) permit: Permit,
+    /// Who hears facts, and what became of plans.
+    pub(crate) reports: UnboundedSender<Heard>,
+    /// Who hears what became of copies.
+    pub(crate) copies: UnboundedSender<(ClusterId, CopyReport)>,
+}
+
+/// A link to a member. It ends when this is dropped.
+pub(crate) struct Session {
+    way: Way,
+    answers: UnboundedReceiver<Answer>,
+    /// Lends the right to write on.
+    lease: AbortHandle,
+    /// Writes down how the member is.
+    health: AbortHandle,
+}
+
+/// How a member is reached.
+enum Way {
+    /// The hub calls its API.
+    Pushed(Handle),
+}
+
+impl Sessions {
+    /// A link to the cluster that `link` leads to; `leaving`: it is being cleaned, which is said with whatever is wrong.
+    pub(crate) fn open(&self, id: &ClusterId, link: &Link, leaving: bool) -> Result<Session, String> {
+        let config = connect::of_link(link).map_err(|error| error.to_string())?;
+        let url = config.cluster_url.to_string();
+        let clients = Clients::new(config)
+            .map_err(|error| connect::with_cause(&ConnectError::Client { url, source: Box::new(error) }))?;
+        let (answered, answers) = unbounded_channel();
+        let (looked, healths) = watch::channel(None);
+        let (from, reports, copies) = (id.clone(), self.reports.clone(), self.copies.clone());
+        let up = Uplink::new(move |up| {
+            // Whoever should hear it may have ended with the lead.
+            match up {
+                Up::Copy(report) => drop(copies.send((from.clone(), report))),
+                Up::Health(health) => drop(looked.send_replace(Some(health))),
+                Up::Identity { uid } => drop(answered.send(Answer::Identity(uid))),
+                Up::Cleaned => drop(answered.send(Answer::Cleaned)),
+                Up::GaveBack => drop(answered.send(Answer::GaveBack)),
+                Up::NotCleaned { why } => drop(answered.send(Answer::NotCleaned(why))),
+                Up::Stopped => drop(answered.send(Answer::Stopped)),
+                Up::Change(_)
+                | Up::Holds(_)
+                | Up::Alive
+                | Up::Unreachable { .. }
+                | Up::Wrote(_)
+                | Up::Dispatched(_)
+                | Up::Problem(_) => drop(reports.send(Heard { from: from.clone(), at: Instant::now(), up })),
+            }
+        });
+        let handle = atoll_member::spawn(id.clone(), clients, up);
+        let lease = lend(&self.permit, &handle);
+        let writing = health::keep(id.clone(), self.hub.clone(), self.permit.clone(), healths, leaving);
+        let health = tokio::spawn(writing).abort_handle();
+        Ok(Session { way: Way::Pushed(handle), answers, lease, health })
+    }
+}
+
+/// Passes the hub's right to write on to a member, now and whenever it changes.
+fn lend(permit: &Permit, handle: &Handle) -> AbortHandle {
+    let (permit, down) = (permit.clone(), handle.downlink().clone());
+    let mut changes = permit.changes();
+    let pass_on = move || {
+        // What is left is counted from this moment, here and there.
+        let now = Instant::now();
+        down.send(now, Down::Lease(permit.lease(now)));
+    };
+    pass_on();
+    let task = tokio::spawn(async move {
+        loop {
+            changes.next().await;
+            pass_on();
+        }
+    });
+    task.abort_handle()
+}
+
+impl Session {
+    /// Where to say things to it.
+    pub(crate) fn tell(&self) -> Tell {
+        match &self.way {
+            Way::Pushed(handle) => {
+                let down = handle.downlink().clone();
+                Tell::new(move |said| down.send(Instant::now(), said))
+            }
+        }
+    }
+
+    pub(crate) fn send(&self, down: Down) {
+        match &self.way {
+            Way::Pushed(handle) => handle.downlink().send(Instant::now(), down),
+        }
+    }
+
+    /// What it answers next; none if it has ended.
+    pub(crate) async fn answer(&mut self) -> Option<Answer> {
+        self.answers.recv().await
+    }
+
+    /// Whatever is shown of it from now on comes from somebody else.
+    pub(crate) fn hide(&self) {
+        self.health.abort();
+    }
+
+    /// Ends it: no new requests; those in flight may end. All that it has said is heard when this returns.
+    pub(crate) async fn stop(mut self) {
+        self.send(Down::Stop);
+        while let Some(answer) = self.answer().await {
+            if let Answer::Stopped = answer {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.lease.abort();
+        self.health.abort();
+    }
+}
