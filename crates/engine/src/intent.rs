@@ -1,7 +1,7 @@
 //! What is asked of the clusterset.
 //!
 //! An intent decides four things; all else is common to both kinds of it: who provides ([`crate::services::recall`],
-//! [`crate::services::crossing`]), who consumes, which Service of a consumer the endpoints are attached to, and how the slices there
+//! [`crate::services::mcs`]), who consumes, which Service of a consumer the endpoints are attached to, and how the slices there
 //! are called. Facts, rendering, liveness, locality and naming are the same code for both.
 
 pub mod imports;

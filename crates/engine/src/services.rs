@@ -13,10 +13,10 @@
 //! [`supply`] is what importers and consumers have in common: what is held from one source, and why.
 
 pub mod balancing;
-pub mod crossing;
 pub mod exported;
 pub mod families;
 pub mod importer;
+pub mod mcs;
 pub mod merge;
 pub mod naming;
 pub mod ports;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use litemap::LiteMap;
 
-use self::crossing::Crossed;
+use self::mcs::Crossed;
 use self::merge::Merged;
 use self::naming::Derived;
 use self::recall::{Recalled, Verdicts};
@@ -54,7 +54,7 @@ pub struct Cache {
     verdicts: Verdicts,
     merged: Option<Arc<Merged>>,
     sources: Sources,
-    crossing: crossing::Cache,
+    crossing: mcs::Cache,
 }
 
 /// Plans one service; says what is to be remembered of it.
@@ -75,20 +75,20 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
     }
     let merged = merged.map(|(merged, _)| merged);
 
-    let mut crossed = crossing::cross(world, key, &mut cache.crossing);
+    let mut crossed = mcs::cross(world, key, &mut cache.crossing);
     let targets = naming::derived(key);
     let mut clusters = LiteMap::with_capacity(world.clusters.len());
     let mut shared: Vec<(&Capabilities, &[ImportPort], Derived, ImportPlan)> = Vec::new();
     for (id, cluster) in &world.clusters {
-        let import = match place(world, key, (id, cluster), &recalled, merged.as_deref()) {
-            Place::Left(why) => ImportPlan::Untouched(why),
-            Place::Empty(why) => {
+        let import = match import(world, key, (id, cluster), &recalled, merged.as_deref()) {
+            Import::Left(why) => ImportPlan::Untouched(why),
+            Import::Empty(why) => {
                 if let Some(memory) = &mut recalled.memory {
                     memory.hashed_in.remove(id);
                 }
                 ImportPlan::Absent(why)
             }
-            Place::Imports(capabilities, ports, merged) => {
+            Import::Imports(capabilities, ports, merged) => {
                 let hashed_before = recalled.memory.as_ref().is_some_and(|m| m.hashed_in.contains(id));
                 let name = targets.choose(&cluster.taken, hashed_before);
                 if let (Derived::PlainTaken { .. }, Some(memory)) = (&name, &mut recalled.memory) {
@@ -132,33 +132,33 @@ fn remerge(
     cache.merged.clone().map(|merged| (merged, false))
 }
 
-enum Place<'a> {
+enum Import<'a> {
     Imports(&'a Capabilities, &'a [ImportPort], &'a Merged),
     Empty(WhyAbsent),
     Left(WhyUntouched),
 }
 
 /// Does this cluster import the service?
-fn place<'a>(
+fn import<'a>(
     world: &'a World,
     key: &ServiceKey,
     (id, cluster): (&ClusterId, &'a Cluster),
     recalled: &Recalled,
     merged: Option<&'a Merged>,
-) -> Place<'a> {
-    let Some(capabilities) = &cluster.heard else { return Place::Left(WhyUntouched::NotHeard) };
+) -> Import<'a> {
+    let Some(capabilities) = &cluster.heard else { return Import::Left(WhyUntouched::NotHeard) };
     match cluster.namespaces.get(&key.namespace) {
-        None => return Place::Empty(WhyAbsent::NoNamespace),
-        Some(NamespaceState::Terminating) => return Place::Left(WhyUntouched::NamespaceTerminating),
+        None => return Import::Empty(WhyAbsent::NoNamespace),
+        Some(NamespaceState::Terminating) => return Import::Left(WhyUntouched::NamespaceTerminating),
         Some(NamespaceState::Active) => {}
     }
     match (world.imports.wanted(key, id), merged) {
-        (Wanted::No, _) => Place::Empty(WhyAbsent::NotAsked),
-        (Wanted::Yes(ports), Some(merged)) => Place::Imports(capabilities, ports, merged),
-        (Wanted::Unknown, Some(_)) => Place::Left(WhyUntouched::PlacementUnknown),
+        (Wanted::No, _) => Import::Empty(WhyAbsent::NotAsked),
+        (Wanted::Yes(ports), Some(merged)) => Import::Imports(capabilities, ports, merged),
+        (Wanted::Unknown, Some(_)) => Import::Left(WhyUntouched::PlacementUnknown),
         (Wanted::Yes(_) | Wanted::Unknown, None) if recalled.in_the_dark => {
-            Place::Left(WhyUntouched::NothingKnown)
+            Import::Left(WhyUntouched::NothingKnown)
         }
-        (Wanted::Yes(_) | Wanted::Unknown, None) => Place::Empty(WhyAbsent::NotExported),
+        (Wanted::Yes(_) | Wanted::Unknown, None) => Import::Empty(WhyAbsent::NotExported),
     }
 }

@@ -1,12 +1,12 @@
-//! Templates in the hub become objects in members: the shell around [`desk`], which decides.
+//! Templates in the hub become objects in members: the shell around [`core`], which decides.
 //!
 //! ```text
-//!   hub's API ── watches: policies, clusters, bindings, templates ──▶ desk ──▶ orders ──▶ members (propagate)
+//!   hub's API ── watches: policies, clusters, bindings, templates ──▶ core ──▶ orders ──▶ members (copies)
 //!   hub's API ◀── write: bindings, status, events ◀────────────────────┘  ◀── reports ──────┘
 //! ```
 
 mod binding;
-mod desk;
+mod core;
 mod edge;
 mod implied;
 #[cfg(test)]
@@ -31,8 +31,8 @@ use tokio::task::JoinSet;
 use crate::membership::connect::code;
 use crate::membership::session::Tell;
 use crate::services::imports;
-use desk::{Command, Desk, Event, Scope, Source};
-use write::{Part, Place, Write};
+use core::{Command, Event, Propagator, Scope, Source};
+use write::{Part, Write, WriteKey};
 
 /// Events taken in before the next plan.
 const BATCH: usize = 1024;
@@ -122,12 +122,12 @@ pub(crate) fn spawn(
     let (implied, implies) = unbounded_channel();
     let (absent, absents) = unbounded_channel();
     let (told, news) = unbounded_channel();
-    let mut desk = Desk::new(namespace, sync_namespaces);
+    let mut propagator = Propagator::new(namespace, sync_namespaces);
     for (key, intent) in intents {
-        desk.imply(key.clone(), Some(intent)); // before anything is planned
+        propagator.imply(key.clone(), Some(intent)); // before anything is planned
     }
     let inputs = Inputs { members, reported, implies, absents };
-    tasks.spawn(Shell::run(desk, client, watches, permit, inputs, told));
+    tasks.spawn(Shell::run(propagator, client, watches, permit, inputs, told));
     (Policies { membership, reports, implied, absent }, news)
 }
 
@@ -166,14 +166,14 @@ struct Shell {
     watches: Client,
     members: BTreeMap<ClusterId, Tell>,
     events: UnboundedSender<Event>,
-    writes: UnboundedSender<(Place, Write)>,
+    writes: UnboundedSender<(WriteKey, Write)>,
     news: UnboundedSender<News>,
     tasks: JoinSet<()>,
 }
 
 impl Shell {
     async fn run(
-        mut desk: Desk,
+        mut propagator: Propagator,
         client: Client,
         watches: Client,
         permit: Permit,
@@ -202,22 +202,22 @@ impl Shell {
                 Some(event) = noted.recv() => Some(event),
                 Some((key, absent)) = absents.recv() => Some(Event::Absent(key, absent)),
                 Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
-                _ = whiles.tick(), if desk.waits() => Some(Event::Waited),
+                _ = whiles.tick(), if propagator.waits() => Some(Event::Waited),
             };
             let now = format!("{:.0}", jiff::Timestamp::now());
             let mut next = event;
             for _ in 0..BATCH {
                 let Some(event) = next.take() else { break };
-                desk.take(event, &now);
+                propagator.take(event, &now);
                 next = noted.try_recv().ok();
                 if next.is_none() {
                     next = reports.try_recv().ok().map(|(id, report)| Event::Copy(id, report));
                 }
             }
             if let Some(event) = next {
-                desk.take(event, &now);
+                propagator.take(event, &now);
             }
-            for command in desk.work(&now) {
+            for command in propagator.work(&now) {
                 shell.carry_out(command);
             }
         }
@@ -258,7 +258,7 @@ impl Shell {
                 (of, Part::Told(reason), Write::Tell { uid, warning, reason, message })
             }
         };
-        let _ = self.writes.send((Place { object, part }, write));
+        let _ = self.writes.send((WriteKey { object, part }, write));
     }
 }
 

@@ -61,14 +61,16 @@ pub async fn follow(client: Client, balancer: &Balancer, options: &Follow) {
             }
             Event::Gone(map) => drop(known.remove(&map.name_any())),
             Event::Listed => known = again.take().unwrap_or_default(),
-            Event::Following => {}
+            Event::Following => {
+                balancer.stale(None);
+                continue;
+            }
             Event::Failed(failure) => {
                 tracing::warn!(%failure, "the hub does not answer; the configuration stays as it was");
                 balancer.stale(Some(format!("the hub does not answer ({failure})")));
                 continue;
             }
         }
-        balancer.stale(None);
         if told.as_ref() != Some(&known) {
             let wrong;
             (services, wrong) = merge::usable(&known, &services);

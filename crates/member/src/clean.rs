@@ -9,8 +9,8 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, DeleteParams, Preconditions};
 use kube::{Client, ResourceExt};
 
-use crate::leave::leave;
-use crate::propagate::leave_copies;
+use crate::copies::leave_copies;
+use crate::leave::{LeaveError, leave};
 use crate::shell::failure::{code, why};
 use crate::{Clients, Permit, Uplink};
 
@@ -28,8 +28,10 @@ pub(crate) async fn clean(
     let cleaned = async {
         let copies = leave_copies(&identity, &clients, &permit, kinds).await;
         copies.map_err(|error| error.to_string())?;
-        let left = leave(&identity, &clients).await;
-        left.map(drop).map_err(|error| format!("{error}: {}", why(&error.error)))
+        leave(&identity, &clients, &permit).await.map(drop).map_err(|error| match &error {
+            LeaveError::Failed { error: cause, .. } => format!("{error}: {}", why(cause)),
+            LeaveError::NotPermitted { .. } => error.to_string(),
+        })
     };
     up.send(match cleaned.await {
         Ok(()) => Up::Cleaned,
@@ -37,8 +39,11 @@ pub(crate) async fn clean(
     });
 }
 
-/// Gives our rights in the member back, and nobody else's.
-pub(crate) async fn give_back(identity: Identity, member: Client, up: Uplink) {
+/// Gives our rights in the member back, and no other hub's.
+pub(crate) async fn give_back(identity: Identity, member: Client, permit: Permit, up: Uplink) {
+    if !permit.holds() {
+        return up.send(Up::NotCleaned { why: "this hub does not lead any more".to_owned() });
+    }
     up.send(match revoke(&member, &identity.hub).await {
         Ok(()) => Up::GaveBack,
         Err(error) => Up::NotCleaned { why: why(&error) },
@@ -58,7 +63,7 @@ async fn revoke(member: &Client, hub: &str) -> Result<(), kube::Error> {
     };
     match revoked.await {
         Ok(()) => Ok(()),
-        // Gone by now, or somebody else's by now, or we have no rights left to give back.
+        // Gone by now, or another hub's by now, or we have no rights left to give back.
         Err(error) if matches!(code(&error), Some(401 | 403 | 404 | 409)) => {
             tracing::debug!(why = why(&error), "cannot delete the hub's rights in the member");
             Ok(())

@@ -40,7 +40,7 @@ use self::diff::Verdict;
 use self::dispatched::Dispatched;
 use self::event::{Command, Event, Now};
 use self::facts::Facts;
-use self::object::{Kind, Print, PropertyName, Target};
+use self::object::{Fingerprint, Kind, PropertyName, Target};
 use self::queue::{Flight, Queue};
 use self::replaced::Replaced;
 use self::sync::Gate;
@@ -86,7 +86,7 @@ pub struct Core {
 
 #[derive(Debug)]
 struct Sent {
-    print: Option<Print>,
+    print: Option<Fingerprint>,
     request: SentRequest,
 }
 

@@ -15,7 +15,7 @@ use crate::core::queue::IN_FLIGHT;
 use crate::edge::{export, meta};
 use crate::shell::failure::is_absent;
 use crate::shell::requests::exactly;
-use crate::{Clients, Identity};
+use crate::{Clients, Identity, Permit};
 
 /// How many objects are listed at a time.
 const PAGE: u32 = 500;
@@ -37,29 +37,46 @@ pub struct LeaveSummary {
 
 /// Why something is still there.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {doing}")]
-pub struct LeaveError {
-    /// What was tried.
-    pub doing: String,
-    /// What the API said.
-    #[source]
-    pub error: Box<kube::Error>,
+pub enum LeaveError {
+    /// The API refused it, or did not answer.
+    #[error("cannot {doing}")]
+    Failed {
+        /// What was tried.
+        doing: String,
+        /// What the API said.
+        #[source]
+        error: Box<kube::Error>,
+    },
+    /// The hub's lease has ended: another one may lead.
+    #[error("cannot {doing}: this hub does not lead any more")]
+    NotPermitted {
+        /// What was to be done.
+        doing: String,
+    },
+}
+
+fn permitted(permit: &Permit, doing: &str) -> Result<(), LeaveError> {
+    if permit.holds() { Ok(()) } else { Err(LeaveError::NotPermitted { doing: doing.to_owned() }) }
 }
 
 /// Removes everything of ours from a cluster; the CRDs stay. The properties go last: while they are there, the cluster is
 /// not clean.
-pub async fn leave(identity: &Identity, clients: &Clients) -> Result<LeaveSummary, LeaveError> {
+pub async fn leave(
+    identity: &Identity,
+    clients: &Clients,
+    permit: &Permit,
+) -> Result<LeaveSummary, LeaveError> {
     let (client, hub) = (&clients.writes, &*identity.hub);
     Ok(LeaveSummary {
-        imports: remove(Api::<ServiceImport>::all(client.clone()), client, hub).await?,
-        slices: remove(Api::<EndpointSlice>::all(client.clone()), client, hub).await?,
-        services: remove(Api::<Service>::all(client.clone()), client, hub).await?,
-        exports: clear_exports(client).await?,
-        properties: remove(Api::<ClusterProperty>::all(client.clone()), client, hub).await?,
+        imports: remove(Api::<ServiceImport>::all(client.clone()), client, hub, permit).await?,
+        slices: remove(Api::<EndpointSlice>::all(client.clone()), client, hub, permit).await?,
+        services: remove(Api::<Service>::all(client.clone()), client, hub, permit).await?,
+        exports: clear_exports(client, permit).await?,
+        properties: remove(Api::<ClusterProperty>::all(client.clone()), client, hub, permit).await?,
     })
 }
 
-async fn remove<K>(api: Api<K>, client: &Client, hub: &str) -> Result<usize, LeaveError>
+async fn remove<K>(api: Api<K>, client: &Client, hub: &str, permit: &Permit) -> Result<usize, LeaveError>
 where
     K: Resource + Clone + Debug + DeserializeOwned,
     K::DynamicType: Default,
@@ -68,7 +85,8 @@ where
     let ours = list(&api, &ListParams::default().labels(&format!("{}={hub}", label::HUB)), &kind).await?;
     let deletes = ours.into_iter().filter(|object| meta::is_ours(object.meta(), hub)).map(async |object| {
         let name = object.name_any();
-        let failed = |error| LeaveError { doing: format!("delete {kind} {name}"), error: Box::new(error) };
+        let failed =
+            |error| LeaveError::Failed { doing: format!("delete {kind} {name}"), error: Box::new(error) };
         loop {
             let current = get(client, &object, &name).await.map_err(failed)?;
             // It may have changed hands since it was listed.
@@ -79,6 +97,7 @@ where
             let params = exactly(&current.uid().unwrap_or_default(), &revision);
             let request = kube::core::Request::new(url(&object)).delete(&name, &params);
             let request = request.map_err(|error| failed(kube::Error::BuildRequest(error)))?;
+            permitted(permit, &format!("delete {kind} {name}"))?;
             match client.request_text(request).await {
                 Ok(_) => return Ok(1),
                 Err(error) if is_absent(&error) => return Ok(0),
@@ -116,7 +135,7 @@ where
 }
 
 /// Takes our conditions off every ServiceExport that has any.
-async fn clear_exports(client: &Client) -> Result<usize, LeaveError> {
+async fn clear_exports(client: &Client, permit: &Permit) -> Result<usize, LeaveError> {
     let all =
         list(&Api::<ServiceExport>::all(client.clone()), &ListParams::default(), "serviceexports").await?;
     let ours = all.into_iter().filter(|export| {
@@ -129,12 +148,13 @@ async fn clear_exports(client: &Client) -> Result<usize, LeaveError> {
         let api: Api<ServiceExport> = Api::namespaced(client.clone(), namespace.as_str());
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let nothing = Patch::Apply(export::write_status(&namespace, &name, None, &[]));
+        permitted(permit, &format!("clear the conditions of {namespace}/{name}"))?;
         match api.patch_status(&name, &params, &nothing).await {
             Ok(_) => Ok(1),
             Err(error) if is_absent(&error) => Ok(0),
             Err(error) => {
                 let doing = format!("clear the conditions of {namespace}/{name}");
-                Err(LeaveError { doing, error: Box::new(error) })
+                Err(LeaveError::Failed { doing, error: Box::new(error) })
             }
         }
     });
@@ -158,7 +178,9 @@ where
                 }
             }
             Err(error) if is_absent(&error) => return Ok(all),
-            Err(error) => return Err(LeaveError { doing: format!("list {kind}"), error: Box::new(error) }),
+            Err(error) => {
+                return Err(LeaveError::Failed { doing: format!("list {kind}"), error: Box::new(error) });
+            }
         }
     }
 }

@@ -14,6 +14,7 @@
 
 mod clean;
 mod clients;
+pub mod copies;
 pub mod core;
 mod edge;
 mod enter;
@@ -23,7 +24,6 @@ mod leave;
 mod link;
 mod mirrored;
 mod permit;
-pub mod propagate;
 mod shell;
 mod stale;
 mod text;

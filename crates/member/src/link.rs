@@ -13,8 +13,8 @@ use atoll_link::{Down, Identity, Problem, Up};
 use tokio::task::JoinSet;
 use tracing::debug;
 
+use crate::copies::{self, Copies};
 use crate::health::{self, Doctor};
-use crate::propagate::{self, Copies};
 use crate::shell::{self, Services};
 use crate::{Clients, Permit, clean, identify};
 
@@ -109,7 +109,7 @@ impl Downlink {
                 self.0.ask(clean::clean(identity, clients, permit, kinds, up));
             }
             Down::GiveBack(identity) => {
-                self.0.ask(clean::give_back(identity, clients.writes.clone(), up.clone()));
+                self.0.ask(clean::give_back(identity, clients.writes.clone(), permit.clone(), up.clone()));
             }
             Down::Stop => self.0.stop(),
         }
@@ -132,6 +132,7 @@ impl Member {
     fn ask(&self, question: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks();
         tasks.asked.abort_all();
+        while tasks.asked.try_join_next().is_some() {}
         tasks.asked.spawn(question);
     }
 
@@ -144,7 +145,7 @@ impl Member {
         let mut health = JoinSet::new();
         health.spawn(health::keep(self.clients.questions.clone(), doctor.clone(), self.up.clone()));
         let (clients, permit) = (self.clients.clone(), self.permit.clone());
-        let copies = propagate::spawn(identity, clients.clone(), permit.clone(), self.up.clone());
+        let copies = copies::spawn(identity, clients.clone(), permit.clone(), self.up.clone());
         let up = noting(doctor.clone(), self.up.clone());
         let services = shell::spawn(identity.clone(), clients, permit, up);
         tasks.running = Some(Running { services, copies, doctor, health });

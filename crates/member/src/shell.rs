@@ -137,7 +137,7 @@ impl Shell {
                 () = sleep_until(wake) => inbox.push_back(Event::Tick),
             }
         }
-        tasks.abort_all();
+        tasks.shutdown().await; // whatever they have said is said before the end is
         let rest = async { while flying.next().await.is_some() {} };
         if tokio::time::timeout(PATIENCE, rest).await.is_err() {
             warn!(cluster = %self.identity.cluster, "requests were still in flight when the member was stopped");

@@ -9,6 +9,7 @@ use futures_util::{Stream, StreamExt};
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::position::Position;
 use crate::{Backoff, Event, Failure};
@@ -17,6 +18,8 @@ use crate::{Backoff, Event, Failure};
 pub const LIFETIME: u32 = 50;
 /// A connection that was cut silently is noticed after this.
 const SILENCE: Duration = Duration::from_secs(LIFETIME as u64 + 5);
+/// A watch that ends sooner did not work, whatever the server says of it.
+const SHORT: Duration = Duration::from_secs(1);
 /// How many objects are in memory at once while a kind is listed.
 const PAGE: u32 = 200;
 
@@ -91,6 +94,7 @@ where
         page: VecDeque::new(),
         changes: None,
         pause: None,
+        began: Instant::now(),
     };
     // The request in flight is kept here: whoever waits for the next event may stop waiting and come again.
     stream::unfold(watch, |mut watch| async move {
@@ -109,6 +113,8 @@ struct Watch<K> {
     changes: Option<BoxStream<'static, kube::Result<WatchEvent<K>>>>,
     /// Before anything else is asked.
     pause: Option<Duration>,
+    /// When the watch began.
+    began: Instant,
 }
 
 impl<K> Watch<K>
@@ -154,7 +160,7 @@ where
                     let changes =
                         self.api.watch(&self.config.watch(), version).await.map_err(Failure::Watch)?;
                     self.changes = Some(changes.boxed());
-                    self.backoff.reset();
+                    self.began = Instant::now();
                     Ok(Some(Event::Following))
                 }
                 Some(changes) => {
@@ -162,6 +168,11 @@ where
                     let Some(change) = next.map_err(|_| Failure::Silent)? else {
                         // The server has ended it, as it does every time.
                         self.changes = None;
+                        if self.began.elapsed() < SHORT {
+                            tokio::time::sleep(self.backoff.pause()).await;
+                        } else {
+                            self.backoff.reset();
+                        }
                         return Ok(None);
                     };
                     self.heard(change.map_err(Failure::Broke)?)
@@ -191,6 +202,9 @@ where
     }
 
     fn fail(&mut self, failure: Failure) -> Event<K> {
+        if self.changes.is_some() && self.began.elapsed() >= SHORT {
+            self.backoff.reset(); // it has worked until now
+        }
         self.position = std::mem::take(&mut self.position).after_failure(&failure);
         // One change that can't be read does not end a watch; the next may be all right.
         if self.position == Position::Start || matches!(failure, Failure::Silent) {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use atoll_hub::join::{Place, Propagation, Request};
+use atoll_hub::join::{Location, Propagation, Request};
 use atoll_hub::networks::{self, Networks, Ranges};
 use clap::Args;
 use ipnet::IpNet;
@@ -112,7 +112,7 @@ impl Join {
             endpoints: ranges(self.endpoints),
             allow_overlap: self.allow_overlap,
             api_endpoint: self.api_endpoint,
-            place: Place { provider: self.provider, region: self.region, zones: self.zones },
+            place: Location { provider: self.provider, region: self.region, zones: self.zones },
             propagation: match self.allow_propagation {
                 None => Propagation::Nothing,
                 Some(kinds) if kinds.iter().any(|kind| kind == "*") => Propagation::Everything,

@@ -12,7 +12,7 @@ use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, as
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use super::walkthrough::Place;
+use super::walkthrough::Workdir;
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -55,7 +55,7 @@ fn counted(vip: SocketAddr, times: usize) -> BTreeMap<String, usize> {
 
 #[test]
 fn one_address_leads_to_pods_of_two_members_without_root() {
-    let place = Place::new();
+    let place = Workdir::new();
     let ready = place.run("atoll up --members 2 --detach");
     assert!(ready.contains("ready after"), "{ready}");
     let applied = place.run("atoll apply -C hub -f examples/balanced.yaml");

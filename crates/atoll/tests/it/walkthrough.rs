@@ -93,12 +93,12 @@ fn fits(want: &[String], found: &[String]) -> bool {
 }
 
 /// A place where `atoll` is the one that was just built; the sandbox in it ends with it.
-pub(super) struct Place {
+pub(super) struct Workdir {
     home: tempfile::TempDir,
     root: PathBuf,
 }
 
-impl Place {
+impl Workdir {
     pub(super) fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("bin")).unwrap();
@@ -124,7 +124,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Workdir {
     fn drop(&mut self) {
         self.run("atoll down");
     }
@@ -141,7 +141,7 @@ fn the_walkthrough_for_users_of_karmada_prints_what_stands_in_it() {
 }
 
 fn walk(name: &str, document: &str) {
-    let (place, plain) = (Place::new(), Plain::new());
+    let (place, plain) = (Workdir::new(), Plain::new());
     let home = place.home.path().display().to_string();
     let steps = steps(document);
     assert!(steps.len() > 10, "the document has commands");

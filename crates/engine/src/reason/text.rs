@@ -313,7 +313,7 @@ mod tests {
         let refused = KeyRefused { key: "k8s.io/x".into(), why: WhyKeyRefused::Reserved };
         assert_eq!(
             export_message(&ExportReady::Exported { refused: Some(AddressRefused::Loopback) }, &[refused]),
-            "The service is exported, except for endpoints with a loopback address. Exported label or annotation \"k8s.io/x\"             is not exported: its prefix is reserved."
+            "The service is exported, except for endpoints with a loopback address. Exported label or annotation \"k8s.io/x\" is not exported: its prefix is reserved."
         );
         assert_eq!(
             import_message(&ImportReady::Ready, &[ImportNote::FamiliesLeftOut(vec![Family::V6])]),

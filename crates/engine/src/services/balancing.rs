@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use super::crossing::is_known;
+use super::mcs::is_known;
 use super::sources::Sources;
 use super::supply::{self, Source};
 use crate::facts::{EndpointConditions, Protocol, ServiceFact, SessionAffinity};

@@ -1,11 +1,10 @@
 //! One time of leadership: the task that owns the engine, and the I/O around it. It carries out and does not choose.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use atoll_api::types::MultiClusterService;
-use atoll_engine::memory::MemoryUpdate;
+use atoll_engine::memory::{Memory, MemoryUpdate, ServiceMemory};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
 use atoll_link::{Assignment, Up};
@@ -16,9 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::leader::http::{Pages, Stage};
 use crate::leader::run::HubError;
-use crate::mcs::balancing;
-use crate::mcs::board::Wish;
-use crate::mcs::{self, Board};
+use crate::mcs;
 use crate::membership::clusterset;
 use crate::membership::members::Members;
 use crate::membership::roster::{self, Roster};
@@ -28,8 +25,8 @@ use crate::options::Options;
 use crate::policies::{self, Policies};
 use crate::services::brain::{Brain, Command, Now};
 use crate::services::imports;
-use crate::services::memory_store as store;
-use crate::services::mirror::{self, Mirror};
+use crate::services::memory_store;
+use crate::services::mirror;
 
 /// Reports taken in before the next plan: a member that floods us delays the others by no more than these.
 const BATCH: usize = 4096;
@@ -59,23 +56,18 @@ struct Lead {
     members: Members,
     updates: UnboundedSender<MemoryUpdate>,
     reports: UnboundedReceiver<Heard>,
-    board: Board,
-    load_balancers: balancing::LoadBalancers,
-    /// Where the controller of load balancers hears of services; none if they are another controller's.
-    balancers: Option<UnboundedSender<atoll_lb::controller::Event>>,
-    /// Services whose balancers have to be looked at.
-    balancing_news: BTreeSet<ServiceKey>,
+    multi_cluster_services: mcs::Controller,
     policies: Policies,
-    crossing_writes: UnboundedSender<mcs::Command>,
-    /// `MultiClusterServices` that have to be looked at, whatever the engine says.
-    crossing_news: BTreeSet<ServiceKey>,
-    /// The uid of the cluster whose API is the hub's.
-    hub: Arc<str>,
-    mirror: Mirror,
-    /// Services whose copies in the hub have to be looked at.
-    mirror_news: BTreeSet<ServiceKey>,
-    /// Whether all services that are exported through the hub have been said.
-    exports_known: bool,
+    mirror: mirror::Controller,
+}
+
+/// What the lead hears, besides the members' reports.
+struct Inputs {
+    membership: UnboundedReceiver<roster::Event>,
+    written: UnboundedReceiver<(ServiceKey, bool)>,
+    multi_cluster_services: UnboundedReceiver<mcs::Seen>,
+    policies: UnboundedReceiver<policies::News>,
+    exports: UnboundedReceiver<mirror::Exported>,
 }
 
 /// Leads until `ends` does; then stops every member.
@@ -84,116 +76,10 @@ pub(crate) async fn lead(
     permit: Permit,
     ends: impl Future<Output = ()>,
 ) -> Result<(), HubError> {
-    let Context { client, watches, options, pages } = &context;
-    let namespace = options.namespace.as_str();
-    let (memory, versions) = store::load(client, namespace).await?;
-    let recorded = clusterset::recorded(client, namespace).await?;
-    let hub = clusterset::hub_uid(client, namespace).await?;
-    let clusterset = clusterset::name(client, namespace, &hub, None).await?.name;
-    tracing::info!(services = memory.len(), members = recorded.len(), %clusterset, "leading");
-
-    let remembered: BTreeSet<ClusterId> = memory
-        .values()
-        .flat_map(|service| service.exports.keys().chain(&service.hashed_in))
-        .cloned()
-        .collect();
-    let mut brain = Brain::new(options.settings, memory, options.lease_time, Instant::now() + options.settle);
-    // Who does not answer now may have given slices to others: without it they would be taken for nobody's.
-    recorded.keys().for_each(|id| brain.joined(id));
+    let pages = Arc::clone(&context.pages);
     let mut tasks = JoinSet::new();
-    let (updates, to_write) = unbounded_channel();
-    let (ended, mut written) = unbounded_channel();
-    let maps = Api::namespaced(client.clone(), namespace);
-    tasks.spawn(store::write_all(maps, permit.clone(), versions, to_write, ended));
-    let (seen, mut membership) = unbounded_channel();
-    tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
-    let (reporter, reports) = unbounded_channel();
-    let mut board = Board::new(options.balancing.is_on());
-    let mut load_balancers = balancing::LoadBalancers::new(&clusterset);
-    let (mut intents, mut ending, mut asked) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-    let balancers = balancing::spawn(&options.balancing, client, namespace, &permit, &mut tasks);
-    for object in mcs::list(client).await? {
-        let (wish, commands) = board.seen(&object, &uuid::Uuid::new_v4().to_string());
-        let key = mcs::key(&object).filter(|key| board.has_balancer(key));
-        let event = key.and_then(|key| load_balancers.seen(&key, &object, None));
-        if let (Some(events), Some(event)) = (&balancers, event) {
-            let _ = events.send(event);
-        }
-        asked.extend(commands);
-        match wish {
-            Some(Wish::Cross(key, intent)) => drop(intents.insert(key, intent)),
-            Some(Wish::End(key)) => drop(ending.insert(key)),
-            Some(Wish::Gone(_)) | None => {}
-        }
-    }
-    let (policies, mut policy_news) = policies::spawn(
-        client.clone(),
-        watches.clone(),
-        namespace,
-        options.sync_namespaces,
-        permit.clone(),
-        &intents,
-        &mut tasks,
-    );
-    brain.set_intents(intents, ending);
-    brain.set_imports(imports::list(client).await?);
-    let (mut crossings, crossing_writes) =
-        mcs::spawn(client.clone(), watches.clone(), permit.clone(), Arc::clone(&hub), &mut tasks);
-    let mut mirror = Mirror::default();
-    let mirrored: BTreeSet<ServiceKey> =
-        mirror::list(client, &hub).await?.iter().filter_map(|copy| mirror.recall(copy)).collect();
-    let (exported, mut exports) = unbounded_channel();
-    tasks.spawn(mirror::watch(watches.clone(), exported));
-    for command in asked {
-        let _ = crossing_writes.send(command);
-    }
-    let members =
-        Members::new(context.clone(), Arc::clone(&hub), clusterset, permit, reporter, seen, policies.clone());
-    let roster = Roster::remembering(recorded, remembered);
-    let mut lead = Lead {
-        context: context.clone(),
-        brain,
-        roster,
-        members,
-        updates,
-        reports,
-        board,
-        load_balancers,
-        balancers,
-        balancing_news: BTreeSet::new(),
-        policies,
-        crossing_writes,
-        crossing_news: BTreeSet::new(),
-        hub,
-        mirror,
-        mirror_news: mirrored,
-        exports_known: false,
-    };
-
-    let mut ends = std::pin::pin!(ends);
-    let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
-    let mut showing = tokio::time::interval(SHOWING);
-    showing.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut more = false;
-    loop {
-        let due = lead.brain.next_due();
-        tokio::select! {
-            biased; // what leads to less comes before what leads to more
-            () = &mut ends => break,
-            Some(event) = membership.recv() => lead.membership(event),
-            Some((key, done)) = written.recv() => lead.written(&key, done),
-            Some(heard) = lead.reports.recv() => lead.reports_from(heard),
-            () = until(due), if due.is_some() => lead.due(),
-            () = std::future::ready(()), if more => {}
-            Some(seen) = crossings.recv() => lead.crossing(seen),
-            Some(news) = policy_news.recv() => lead.policies_say(news),
-            Some(change) = exports.recv() => lead.exported(change),
-            _ = showing.tick() => lead.show_crossings(),
-            _ = housekeeping.tick() => lead.housekeeping(),
-        }
-        more = lead.plan();
-        lead.balance();
-    }
+    let (mut lead, mut inputs) = Lead::start(context, permit, &mut tasks).await?;
+    lead.run(&mut inputs, ends).await;
     pages.enter(Stage::Stopping);
     lead.members.stop_all().await;
     tasks.shutdown().await;
@@ -201,6 +87,100 @@ pub(crate) async fn lead(
 }
 
 impl Lead {
+    /// Reads what the hub's API has, and starts what watches and writes it. Nothing is planned before all of it is known.
+    async fn start(
+        context: Context,
+        permit: Permit,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<(Self, Inputs), HubError> {
+        let Context { client, watches, options, .. } = &context;
+        let namespace = options.namespace.as_str();
+        let (memory, versions) = memory_store::load(client, namespace).await?;
+        let recorded = clusterset::recorded(client, namespace).await?;
+        let hub = clusterset::hub_uid(client, namespace).await?;
+        let clusterset = clusterset::name(client, namespace, &hub, None).await?.name;
+        tracing::info!(services = memory.len(), members = recorded.len(), %clusterset, "leading");
+
+        let roster = Roster::remembering(recorded.clone(), remembered(&memory));
+        let settled = Instant::now() + options.settle;
+        let mut brain = Brain::new(options.settings, memory, options.lease_time, settled);
+        // A member that does not answer now may have given slices to others: unknown, it would lose them.
+        recorded.keys().for_each(|id| brain.joined(id));
+        let (updates, to_write) = unbounded_channel();
+        let (ended, written) = unbounded_channel();
+        let maps = Api::namespaced(client.clone(), namespace);
+        tasks.spawn(memory_store::write_all(maps, permit.clone(), versions, to_write, ended));
+        let (seen, membership) = unbounded_channel();
+        tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
+
+        let (multi_cluster_services, listed, changes) =
+            mcs::Controller::start(&context, &permit, &hub, &clusterset, tasks).await?;
+        let (policies, policy_news) = policies::spawn(
+            client.clone(),
+            watches.clone(),
+            namespace,
+            options.sync_namespaces,
+            permit.clone(),
+            &listed.intents,
+            tasks,
+        );
+        brain.set_intents(listed.intents, listed.ending);
+        brain.set_imports(imports::list(client).await?);
+        let writes = multi_cluster_services.writes();
+        let (mirror, exports) =
+            mirror::Controller::start(client, watches.clone(), Arc::clone(&hub), writes, tasks).await?;
+        let (reporter, reports) = unbounded_channel();
+        let members =
+            Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
+        let lead = Self {
+            context,
+            brain,
+            roster,
+            members,
+            updates,
+            reports,
+            multi_cluster_services,
+            policies,
+            mirror,
+        };
+        let inputs =
+            Inputs { membership, written, multi_cluster_services: changes, policies: policy_news, exports };
+        Ok((lead, inputs))
+    }
+
+    /// Routes what comes in to its subject, and plans, until `ends` does.
+    async fn run(&mut self, inputs: &mut Inputs, ends: impl Future<Output = ()>) {
+        let mut ends = std::pin::pin!(ends);
+        let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
+        let mut showing = tokio::time::interval(SHOWING);
+        showing.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut more = false;
+        loop {
+            let due = self.brain.next_due();
+            tokio::select! {
+                biased; // what leads to less comes before what leads to more
+                () = &mut ends => return,
+                Some(event) = inputs.membership.recv() => self.membership(event),
+                Some((key, done)) = inputs.written.recv() => self.written(&key, done),
+                Some(heard) = self.reports.recv() => self.reports_from(heard),
+                () = until(due), if due.is_some() => self.due(),
+                () = std::future::ready(()), if more => {}
+                Some(seen) = inputs.multi_cluster_services.recv() => {
+                    let listed = self.roster.listed();
+                    self.multi_cluster_services.seen(seen, listed, &mut self.brain, &self.policies);
+                }
+                Some(news) = inputs.policies.recv() => self.policies_say(news),
+                Some(change) = inputs.exports.recv() => self.mirror.exported(change),
+                _ = showing.tick() => self.show(),
+                _ = housekeeping.tick() => self.housekeeping(),
+            }
+            more = self.plan();
+            let planned = self.brain.handed_out();
+            self.mirror.planned(&planned);
+            self.multi_cluster_services.balance(planned, self.roster.listed(), &self.brain);
+        }
+    }
+
     fn membership(&mut self, event: roster::Event) {
         if matches!(event, roster::Event::Stopped(_)) {
             // All its reports are in the channel by now: they belong to its former life.
@@ -295,128 +275,17 @@ impl Lead {
         }
     }
 
-    /// A `MultiClusterService` has changed.
-    fn crossing(&mut self, seen: mcs::Seen) {
-        let (balancer, (wish, commands)) = match seen {
-            mcs::Seen::There(object) => {
-                let seen = self.board.seen(&object, &uuid::Uuid::new_v4().to_string());
-                (self.balancer_of(&object), seen)
-            }
-            mcs::Seen::Gone(namespace, name) => (
-                self.load_balancers.gone(&namespace, &name),
-                (self.board.gone(&namespace, &name), Vec::new()),
-            ),
-        };
-        self.tell_balancers(balancer);
-        for command in commands {
-            let _ = self.crossing_writes.send(command);
-        }
-        match wish {
-            Some(Wish::Cross(key, intent)) => {
-                self.policies.imply(key.clone(), Some(intent.clone()));
-                self.brain.intend(&key, Some(intent));
-                self.crossing_news.insert(key);
-            }
-            Some(Wish::End(key)) => {
-                self.policies.imply(key.clone(), None);
-                self.brain.intend(&key, None);
-                self.crossing_news.insert(key);
-            }
-            Some(Wish::Gone(key)) => {
-                self.policies.imply(key.clone(), None);
-                self.brain.intend_no_more(&key);
-            }
-            None => {}
-        }
-    }
-
-    /// What the controller of load balancers has to be told of a `MultiClusterService` that was seen.
-    fn balancer_of(&mut self, object: &MultiClusterService) -> Option<atoll_lb::controller::Event> {
-        let key = mcs::key(object).filter(|key| self.board.has_balancer(key))?;
-        let balanced = if self.roster.listed() { self.brain.balanced(&key) } else { None };
-        self.load_balancers.seen(&key, object, balanced.as_deref())
-    }
-
-    /// Tells the controller of load balancers what the last plans mean for it.
-    fn balance(&mut self) {
-        let planned = self.brain.handed_out();
-        self.mirror_news.extend(planned.iter().cloned());
-        self.balancing_news.extend(planned);
-        if !self.roster.listed() {
-            return; // a member that is not known yet is not gone
-        }
-        for key in std::mem::take(&mut self.balancing_news) {
-            let event = self.load_balancers.look_at(&key, self.brain.balanced(&key).as_deref());
-            self.tell_balancers(event);
-        }
-    }
-
-    fn tell_balancers(&self, event: Option<atoll_lb::controller::Event>) {
-        if let (Some(events), Some(event)) = (&self.balancers, event) {
-            let _ = events.send(event);
-        }
-    }
-
     fn policies_say(&mut self, news: policies::News) {
         match news {
-            policies::News::Copied(key, copied) => {
-                if self.board.copied(&key, copied) {
-                    self.crossing_news.insert(key);
-                }
-            }
+            policies::News::Copied(key, copied) => self.multi_cluster_services.copied(key, copied),
             policies::News::Imports(news) => self.brain.imports(news),
         }
     }
 
-    /// Brings what is shown on `MultiClusterServices` up to date.
-    fn show_crossings(&mut self) {
-        let mut news = self.brain.crossing_news();
-        news.append(&mut self.crossing_news);
-        self.show(news, false);
-        self.show_mirror();
-    }
-
-    fn show(&mut self, crossings: BTreeSet<ServiceKey>, overdue: bool) {
-        let now = format!("{:.0}", jiff::Timestamp::now());
-        for key in crossings {
-            let view = self.brain.view(&key);
-            for command in self.board.look_at(&key, &view, &now, overdue) {
-                let _ = self.crossing_writes.send(command);
-            }
-        }
-    }
-
-    /// A service is exported through the hub, or not any more; none: all that are have been said.
-    fn exported(&mut self, change: Option<(ServiceKey, bool)>) {
-        match change {
-            Some((key, exported)) => {
-                self.mirror_news.insert(key.clone());
-                self.mirror.exported(key, exported);
-            }
-            None => self.exports_known = true,
-        }
-    }
-
-    /// Brings the copies of slices that were exported through the hub up to date: after the members.
-    fn show_mirror(&mut self) {
-        for key in &self.mirror_news {
-            if let Some(absent) = self.brain.absent(key) {
-                self.policies.absent(key.clone(), absent);
-            }
-        }
-        if !self.exports_known || !self.roster.listed() {
-            return; // one that is not known yet is not gone
-        }
-        if self.roster.has(&self.hub) {
-            // The hub's API is a member's: what is exported there is exported by that member, and its own import has the copies' names.
-            self.mirror_news.clear();
-            return;
-        }
-        for key in std::mem::take(&mut self.mirror_news) {
-            for command in self.mirror.look_at(&key, self.brain.plan_of(&key)) {
-                let _ = self.crossing_writes.send(mcs::Command::Mirror(command));
-            }
-        }
+    /// Brings what is shown in the hub's API up to date.
+    fn show(&mut self) {
+        self.multi_cluster_services.show(&mut self.brain);
+        self.mirror.show(&self.brain, &self.roster, &self.policies);
     }
 
     fn written(&mut self, key: &ServiceKey, done: bool) {
@@ -436,8 +305,7 @@ impl Lead {
 
     fn housekeeping(&mut self) {
         let _ = self.brain.due(now());
-        let overdue = self.board.overdue();
-        self.show(overdue, true);
+        self.multi_cluster_services.show_overdue(&self.brain);
         let (dirty, unwritten) = self.brain.waiting();
         self.context.pages.metrics.waiting(dirty, unwritten);
     }
@@ -464,6 +332,14 @@ impl Lead {
             }
         }
     }
+}
+
+/// The clusters that memory speaks of.
+fn remembered(memory: &Memory) -> BTreeSet<ClusterId> {
+    let clusters = |service: &ServiceMemory| {
+        service.exports.keys().chain(&service.hashed_in).cloned().collect::<Vec<_>>()
+    };
+    memory.values().flat_map(clusters).collect()
 }
 
 async fn until(due: Option<Instant>) {

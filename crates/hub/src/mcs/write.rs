@@ -15,7 +15,7 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::board::Command;
+use super::core::Command;
 use crate::api::events::{self, About};
 use crate::api::write_queue as latest;
 use crate::membership::connect::{code, why};
@@ -27,20 +27,22 @@ const MANAGER: &str = "atoll-crossing";
 
 /// What a write is about: two of the same replace each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum WriteKey {
     Itself(ServiceKey),
     Status(ServiceKey),
     Told(ServiceKey, &'static str),
     Mirrored(ServiceKey, SliceName),
 }
 
-fn place(command: &Command) -> Place {
+fn write_key(command: &Command) -> WriteKey {
     match command {
-        Command::Hold { key, .. } | Command::Release { key, .. } => Place::Itself(key.clone()),
-        Command::Status { key, .. } => Place::Status(key.clone()),
-        Command::Tell { key, reason, .. } => Place::Told(key.clone(), reason),
-        Command::Mirror(mirror::Command::Put(key, slice)) => Place::Mirrored(key.clone(), slice.name.clone()),
-        Command::Mirror(mirror::Command::Delete(key, name)) => Place::Mirrored(key.clone(), name.clone()),
+        Command::Hold { key, .. } | Command::Release { key, .. } => WriteKey::Itself(key.clone()),
+        Command::Status { key, .. } => WriteKey::Status(key.clone()),
+        Command::Tell { key, reason, .. } => WriteKey::Told(key.clone(), reason),
+        Command::Mirror(mirror::Command::Put(key, slice)) => {
+            WriteKey::Mirrored(key.clone(), slice.name.clone())
+        }
+        Command::Mirror(mirror::Command::Delete(key, name)) => WriteKey::Mirrored(key.clone(), name.clone()),
     }
 }
 
@@ -51,8 +53,8 @@ pub(super) async fn write_all(
     hub: Arc<str>,
     wanted: UnboundedReceiver<Command>,
 ) {
-    let placed = |command| (place(&command), command);
-    latest::carry_out_all(wanted, placed, Place::eq, move |_, command| {
+    let placed = |command| (write_key(&command), command);
+    latest::carry_out_all(wanted, placed, WriteKey::eq, move |_, command| {
         let (client, permit, hub) = (client.clone(), permit.clone(), Arc::clone(&hub));
         async move {
             if permit.holds() && carried_out(&client, &hub, &command).await {

@@ -56,7 +56,7 @@ pub struct Request {
     /// The address under which the hub reaches the member's API, if not that of the kubeconfig.
     pub api_endpoint: Option<String>,
     /// Where it is: provider, region, zones.
-    pub place: Place,
+    pub place: Location,
     /// What policies may bring to it.
     pub propagation: Propagation,
 }
@@ -73,7 +73,7 @@ impl Request {
 
 /// Where a cluster is; policies select by it.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct Location {
     /// The cloud provider.
     pub provider: Option<String>,
     /// The region.

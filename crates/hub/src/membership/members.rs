@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_engine::names::ClusterId;
-use atoll_link::{Assignment, Down, Identity};
+use atoll_link::{Assignment, Down, Identity, Lease};
 use atoll_member::Permit;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, JoinSet};
@@ -115,6 +115,10 @@ impl Members {
 
     /// Stops all, at the end.
     pub(crate) async fn stop_all(mut self) {
+        // Before anything else is waited for: another hub may lead already.
+        for session in self.running.values() {
+            session.send(Down::Lease(Lease::Revoked));
+        }
         self.chores.shutdown().await;
         let mut stops = JoinSet::new();
         for (_, session) in std::mem::take(&mut self.running) {

@@ -11,7 +11,7 @@ use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_kubeapi::store::Store;
 use atoll_link::{Down, Identity, Up};
-use atoll_member::{Clients, Permit, Uplink, propagate};
+use atoll_member::{Clients, Permit, Uplink, copies};
 use kube::Client;
 use kube::api::{
     Api, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
@@ -147,7 +147,7 @@ impl World {
             Up::Copy(report) => drop(reports.send((from.clone(), report))),
             other => panic!("only copies are kept here: {other:?}"),
         });
-        let copies = propagate::spawn(&identity, clients, self.permit.clone(), up);
+        let copies = copies::spawn(&identity, clients, self.permit.clone(), up);
         let tell = Tell::new(move |down| match down {
             Down::Order { key, order } => copies.order(key, order),
             other => panic!("only orders come here: {other:?}"),

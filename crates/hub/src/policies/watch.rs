@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, GroupVersionKind};
 use kube::{Client, discovery};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::desk::{Event, Source};
+use super::core::{Event, Source};
 
 /// After a failed watch, or for a kind that is not served.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::binding;
-use super::desk::Event;
+use super::core::Event;
 use crate::api::events::{self, About};
 use crate::api::write_queue as latest;
 use crate::membership::connect::{code, why};
@@ -35,7 +35,7 @@ pub(super) enum Write {
 
 /// What a write is about: two of the same replace each other. They come in this order: members wait for bindings, nobody for the rest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct WriteKey {
     /// The object itself, or its status, or an event of this reason.
     pub(super) part: Part,
     pub(super) object: ObjectKey,
@@ -53,14 +53,14 @@ pub(super) enum Part {
 pub(super) async fn write_all(
     client: Client,
     permit: Permit,
-    wanted: UnboundedReceiver<(Place, Write)>,
+    wanted: UnboundedReceiver<(WriteKey, Write)>,
     events: UnboundedSender<Event>,
 ) {
     // A binding and its status wait for each other; a status comes second.
-    let together = |one: &Place, other: &Place| one.object == other.object;
-    latest::carry_out_all(wanted, std::convert::identity, together, move |place, write| {
+    let together = |one: &WriteKey, other: &WriteKey| one.object == other.object;
+    latest::carry_out_all(wanted, std::convert::identity, together, move |key, write| {
         let (client, permit, events) = (client.clone(), permit.clone(), events.clone());
-        async move { until_done(&client, &permit, &place, &write, &events).await.then_some(write) }
+        async move { until_done(&client, &permit, &key, &write, &events).await.then_some(write) }
     })
     .await;
 }
@@ -69,14 +69,14 @@ pub(super) async fn write_all(
 async fn until_done(
     client: &Client,
     permit: &Permit,
-    place: &Place,
+    key: &WriteKey,
     write: &Write,
     events: &UnboundedSender<Event>,
 ) -> bool {
     let mut pause = PAUSE;
     for _ in 0..3 {
         if permit.holds() {
-            match carry_out(client, &place.object, write).await {
+            match carry_out(client, &key.object, write).await {
                 Ok(()) => {
                     if let Write::Put(object, of) = write {
                         let _ = events.send(Event::Written(of.clone(), object.clone()));
@@ -85,11 +85,11 @@ async fn until_done(
                 }
                 Err(error) if matches!(code(&error), Some(400 | 404 | 422)) => {
                     // It will not get better: the object is gone, or takes no such thing.
-                    tracing::warn!(object = %place.object, part = ?place.part, why = why(&error), "cannot write to the hub's API");
+                    tracing::warn!(object = %key.object, part = ?key.part, why = why(&error), "cannot write to the hub's API");
                     return false;
                 }
                 Err(error) => {
-                    tracing::debug!(object = %place.object, why = why(&error), "cannot write to the hub's API yet");
+                    tracing::debug!(object = %key.object, why = why(&error), "cannot write to the hub's API yet");
                 }
             }
         }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn every_binding_goes_before_every_status_and_these_before_events() {
-        let place = |part, name: &str| Place {
+        let key = |part, name: &str| WriteKey {
             part,
             object: ObjectKey {
                 kind: Kind::new("v1", "ConfigMap"),
@@ -179,11 +179,11 @@ mod tests {
             },
         };
         let order = [
-            place(Part::Itself, "a"),
-            place(Part::Itself, "z"),
-            place(Part::Status, "a"),
-            place(Part::Status, "z"),
-            place(Part::Told("Reason"), "a"),
+            key(Part::Itself, "a"),
+            key(Part::Itself, "z"),
+            key(Part::Status, "a"),
+            key(Part::Status, "z"),
+            key(Part::Told("Reason"), "a"),
         ];
         assert!(order.is_sorted());
     }

@@ -166,6 +166,11 @@ impl Brain {
             world.services.keys().chain(world.memory.keys()).chain(asked).collect();
         let released = keys.into_iter().filter(|key| !self.gate.holds(key));
         let plans: Vec<Arc<Plan>> = released.filter_map(|key| self.engine.last_plan(key)).cloned().collect();
+        // No plan is kept of a MultiClusterService that ends once all have theirs: one that starts now is asked too.
+        let unplanned = self.answers.followed().filter(|key| self.engine.last_plan(key).is_none());
+        for key in unplanned.cloned().collect::<Vec<_>>() {
+            self.asking.entry(key).or_default().insert(id.clone());
+        }
         plans.iter().map(|plan| self.assign(id, plan, &Touched::Everything)).collect()
     }
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   list, before anything is planned ──▶ which namespaces are explicit, which services have a template
-//!   policies::desk ──▶ News ──▶ engine        where each template goes, once that is known
-//!   engine ──▶ why a cluster has no import ──▶ policies::desk ──▶ event on the template
+//!   policies::core ──▶ News ──▶ engine        where each template goes, once that is known
+//!   engine ──▶ why a cluster has no import ──▶ policies::core ──▶ event on the template
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,9 @@
 //! A read-only copy, in the hub's API, of the slices of services that are exported through the hub: Karmada's users look for them there,
 //! under `derived-<service>`. Written after the members, and never read back.
 //!
-//! [`Mirror`] decides and knows no socket; `crossing::write` writes.
+//! [`Mirror`] decides and knows no socket; `mcs::write` writes.
+
+mod controller;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,6 +19,8 @@ use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::UnboundedSender;
+
+pub(crate) use controller::{Controller, Exported};
 
 /// What is to be written.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,14 +41,14 @@ struct Copy {
 
 /// Which services are exported through the hub, and the copies that there are.
 #[derive(Debug, Default)]
-pub(crate) struct Mirror {
+struct Mirror {
     exported: BTreeSet<ServiceKey>,
     copies: BTreeMap<ServiceKey, BTreeMap<SliceName, Copy>>,
 }
 
 impl Mirror {
     /// A copy of a former life.
-    pub(crate) fn recall(&mut self, object: &EndpointSlice) -> Option<ServiceKey> {
+    fn recall(&mut self, object: &EndpointSlice) -> Option<ServiceKey> {
         let service = object.labels().get(label::MCS_SERVICE_NAME)?;
         let key = ServiceKey::parse(&object.namespace()?, service).ok()?;
         let name = SliceName::parse(object.name_any()).ok()?;
@@ -55,7 +59,7 @@ impl Mirror {
     }
 
     /// A service is exported through the hub, or not any more.
-    pub(crate) fn exported(&mut self, key: ServiceKey, exported: bool) {
+    fn exported(&mut self, key: ServiceKey, exported: bool) {
         if exported {
             self.exported.insert(key);
         } else {
@@ -64,7 +68,7 @@ impl Mirror {
     }
 
     /// What has to be written now that this is planned. Nothing is taken away for want of a plan.
-    pub(crate) fn look_at(&mut self, key: &ServiceKey, plan: Option<&Plan>) -> Vec<Command> {
+    fn look_at(&mut self, key: &ServiceKey, plan: Option<&Plan>) -> Vec<Command> {
         let exported = self.exported.contains(key);
         let Some(plan) = plan.filter(|_| exported) else {
             let gone = if exported { None } else { self.copies.remove(key) };
@@ -73,7 +77,7 @@ impl Mirror {
         let parts = || plan.clusters.values().map(|part| &part.import);
         let untouched = parts().any(|import| matches!(import, ImportPlan::Untouched(_)));
         if untouched && !parts().any(|import| matches!(import, ImportPlan::Present { .. })) {
-            return Vec::new(); // nobody knows
+            return Vec::new(); // nothing is known
         }
         let (wanted, kept) = wanted(plan);
         let copies = self.copies.entry(key.clone()).or_default();
@@ -124,13 +128,13 @@ fn wanted(plan: &Plan) -> (BTreeMap<SliceName, Arc<Slice>>, BTreeSet<ClusterId>)
 }
 
 /// The copies that there are.
-pub(crate) async fn list(client: &Client, hub: &str) -> Result<Vec<EndpointSlice>, kube::Error> {
+async fn list(client: &Client, hub: &str) -> Result<Vec<EndpointSlice>, kube::Error> {
     let ours = format!("{}={hub},{}={}", label::HUB, label::MANAGED_BY, managed_by::KARMADA_IMPORT);
     Ok(Api::<EndpointSlice>::all(client.clone()).list(&ListParams::default().labels(&ours)).await?.items)
 }
 
 /// Watches which services are exported through the hub; none is sent when all that are have been.
-pub(crate) async fn watch(client: Client, seen: UnboundedSender<Option<(ServiceKey, bool)>>) {
+async fn watch(client: Client, seen: UnboundedSender<Option<(ServiceKey, bool)>>) {
     let api = Api::<PartialObjectMeta<ServiceExport>>::all(client);
     let mut stream = std::pin::pin!(atoll_watch::watch(api, Config::default()));
     let mut known = Known::default();

@@ -179,13 +179,13 @@ impl Live {
     }
 
     /// A place for one more connection from `client`; none if there are too many.
-    pub(crate) fn admit(self: &Arc<Self>, client: IpAddr, limits: Limits) -> Option<Place> {
+    pub(crate) fn admit(self: &Arc<Self>, client: IpAddr, limits: Limits) -> Option<OpenConnection> {
         if self.open.fetch_add(1, Relaxed) >= limits.connections {
             self.open.fetch_sub(1, Relaxed);
             self.over_limit.fetch_add(1, Relaxed);
             return None;
         }
-        let mut place = Place { live: Arc::clone(self), client: None };
+        let mut place = OpenConnection { live: Arc::clone(self), client: None };
         if let Some(most) = limits.per_client {
             let mut by_client = lock(&self.by_client);
             let its = by_client.entry(client).or_default();
@@ -220,12 +220,12 @@ impl Live {
 
 /// A connection's place at a listener.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct OpenConnection {
     pub(crate) live: Arc<Live>,
     client: Option<IpAddr>,
 }
 
-impl Drop for Place {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.live.open.fetch_sub(1, Relaxed);
         if let Some(client) = self.client {

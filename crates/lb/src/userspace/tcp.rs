@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::live::{BackendState, Live, Open, Place, View};
+use super::live::{BackendState, Live, Open, OpenConnection, View};
 use super::relay::{Broken, Counted, relay, reset};
 use crate::limits::ours;
 use crate::proxy_protocol;
@@ -57,7 +57,7 @@ fn begin(stream: TcpStream, from: SocketAddr, live: &Arc<Live>) {
     }
 }
 
-async fn serve(mut client: TcpStream, from: SocketAddr, view: Arc<View>, place: Place) {
+async fn serve(mut client: TcpStream, from: SocketAddr, view: Arc<View>, place: OpenConnection) {
     let Some((mut backend, open)) = connect(&view, from, &place.live).await else {
         reset(&client);
         return;

@@ -17,7 +17,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use super::live::{Live, Open, Place, lock};
+use super::live::{Live, Open, OpenConnection, lock};
 
 const LONGEST: usize = 65_535;
 /// A client's datagram is tried with so many backends.
@@ -34,7 +34,7 @@ thread_local! {
 struct Flow {
     socket: UdpSocket,
     open: Open,
-    _place: Place,
+    _place: OpenConnection,
     /// Goes up with every datagram, either way.
     moved: AtomicU64,
     /// Told when another has taken its place, or nobody listens any more.

@@ -13,7 +13,9 @@ use atoll_engine::time::Time;
 use litemap::LiteMap;
 
 use super::event::{MisnamedExport, OwnImport, OwnService, OwnSlice, SeenExport};
-use super::object::{Attached, ConditionBody, Kind, ObjectName, Print, Printer, PropertyName, Version};
+use super::object::{
+    Attached, ConditionBody, Fingerprint, Fingerprinter, Kind, ObjectName, PropertyName, Version,
+};
 use super::sync::Epoch;
 
 /// Everything of ours, by service.
@@ -31,7 +33,7 @@ pub struct Cache {
     /// Objects of others with names that ours could need.
     pub foreign: BTreeMap<ObjectName, Epoch>,
     /// Makes prints.
-    pub printer: Printer,
+    pub printer: Fingerprinter,
 }
 
 /// What is held of one service.
@@ -58,11 +60,11 @@ pub struct Copy {
     /// Which state.
     pub version: Version,
     /// What it says.
-    pub print: Print,
+    pub print: Fingerprint,
     /// A write was refused because of this state: read before the next.
     pub doubted: bool,
     /// What we wrote last and what came of it: a server may default or drop fields, and asking again changes nothing.
-    pub answered: Option<(Print, Print)>,
+    pub answered: Option<(Fingerprint, Fingerprint)>,
     /// The list in which it was last seen.
     pub epoch: Epoch,
     /// Written since that list began.
@@ -71,13 +73,18 @@ pub struct Copy {
 
 impl Copy {
     /// Whether it says what it should, as far as the server lets it.
-    pub fn says(&self, wanted: Print) -> bool {
+    pub fn says(&self, wanted: Fingerprint) -> bool {
         self.print == wanted || self.answered == Some((wanted, self.print))
     }
 
     /// The copy that replaces this one, and whether that is news; none if we know better. Watches and answers of
     /// writes overtake each other.
-    fn newer(before: Option<&Self>, version: Version, print: Print, epoch: Epoch) -> Option<(Self, bool)> {
+    fn newer(
+        before: Option<&Self>,
+        version: Version,
+        print: Fingerprint,
+        epoch: Epoch,
+    ) -> Option<(Self, bool)> {
         if before.is_some_and(|before| before.version.revision > version.revision) {
             return None;
         }
@@ -112,9 +119,9 @@ pub struct HeldImport {
     /// Its addresses.
     pub ips: Vec<IpAddr>,
     /// What its status says.
-    pub status: Print,
+    pub status: Fingerprint,
     /// What we wrote last as its status, and what came of it.
-    pub status_answered: Option<(Print, Print)>,
+    pub status_answered: Option<(Fingerprint, Fingerprint)>,
     /// Since when its conditions are what they are.
     pub since: Vec<Since>,
 }

@@ -10,7 +10,7 @@ use atoll_engine::plan::{ClusterPlan, DispatchPlan, ImportPlan};
 use super::Core;
 use super::cache::{Copy, Held, HeldService};
 use super::event::{Now, Request};
-use super::object::{Attached, Kind, ObjectName, Print, PropertyName, SliceBody, Target};
+use super::object::{Attached, Fingerprint, Kind, ObjectName, PropertyName, SliceBody, Target};
 use super::wanted::{self, DerivedState};
 use atoll_link::Problem;
 
@@ -26,7 +26,7 @@ pub(super) enum Verdict {
     /// It has to be read first.
     Read,
     /// This is to be sent; the print is what the object should then say.
-    Send(Request, Option<Print>),
+    Send(Request, Option<Fingerprint>),
     /// It is somebody else's.
     Blocked(Problem),
 }

@@ -123,18 +123,18 @@ pub struct Others {
 // Texts and switches: equality is whole, though the API's type does not say so.
 impl Eq for Others {}
 
-/// Stands for the contents of an object: equal contents, equal prints.
+/// Stands for the contents of an object: equal contents, equal fingerprints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Print(u64);
+pub struct Fingerprint(u64);
 
-/// Makes prints. The key is random, so that nobody can prepare two slices with one print.
+/// Makes fingerprints. The key is random, so that two slices with one fingerprint cannot be prepared.
 #[derive(Debug, Clone, Default)]
-pub struct Printer(RandomState);
+pub struct Fingerprinter(RandomState);
 
-impl Printer {
-    /// The print of some contents; what can't be read has one that nothing else has.
-    pub fn print<T: Hash>(&self, contents: Option<&T>) -> Print {
-        Print(self.0.hash_one(contents))
+impl Fingerprinter {
+    /// The fingerprint of some contents; what can't be read has one that nothing else has.
+    pub fn print<T: Hash>(&self, contents: Option<&T>) -> Fingerprint {
+        Fingerprint(self.0.hash_one(contents))
     }
 }
 

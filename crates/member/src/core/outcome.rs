@@ -6,7 +6,7 @@ use super::Core;
 use super::SentRequest;
 use super::cache::Copy;
 use super::event::{Answer, Failure, Now, Request, Seen};
-use super::object::{Print, Target};
+use super::object::{Fingerprint, Target};
 use super::see::named;
 use atoll_link::{Access, Problem, Up, Verb, Written};
 
@@ -130,7 +130,7 @@ impl Core {
     }
 
     /// Remembers what came of a write, so that what the server makes of it counts as written.
-    fn note_answer(&mut self, target: &Target, print: Option<Print>) {
+    fn note_answer(&mut self, target: &Target, print: Option<Fingerprint>) {
         let Some(print) = print else { return };
         if let Target::ImportStatus(key) = target
             && let Some(import) = self.cache.held.get_mut(key).and_then(|held| held.import.as_mut())

@@ -7,7 +7,7 @@ use anyhow::ensure;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::ConflictResolution::{self, Abort, Overwrite};
 use atoll_link::{CopyState, Order, Up, WhyNot};
-use atoll_member::propagate::{self, Copies};
+use atoll_member::copies::{self, Copies};
 use atoll_member::{Permit, Uplink};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
@@ -30,7 +30,7 @@ impl Keeper {
     fn start(cluster: &Cluster) -> anyhow::Result<Self> {
         let (tell, mut told) = mpsc::unbounded_channel();
         let up = Uplink::new(move |up| drop(tell.send(up)));
-        let copies = propagate::spawn(&identity(cluster.name())?, cluster.clients(), Permit::forever(), up);
+        let copies = copies::spawn(&identity(cluster.name())?, cluster.clients(), Permit::forever(), up);
         let said: Arc<Mutex<BTreeMap<ObjectKey, CopyState>>> = Arc::default();
         let notes = Arc::clone(&said);
         tokio::spawn(async move {

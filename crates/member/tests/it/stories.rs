@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
 use atoll_link::Lease;
-use atoll_member::{EnterError, enter, leave};
+use atoll_member::{EnterError, LeaveError, Permit, enter, leave};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -432,10 +432,10 @@ async fn a_restart_changes_nothing_and_leaving_takes_everything() -> Outcome {
 
     for cluster in lab.clusters() {
         let identity = hub::identity(cluster.name())?;
-        let summary = leave(&identity, &cluster.clients()).await?;
+        let summary = leave(&identity, &cluster.clients(), &Permit::forever()).await?;
         ensure!(summary.imports == 1 && summary.slices == 1 && summary.services == 1, "{summary:?}");
         ensure!(summary.properties == 2, "{summary:?}");
-        let again = leave(&identity, &cluster.clients()).await?;
+        let again = leave(&identity, &cluster.clients(), &Permit::forever()).await?;
         ensure!(
             again == atoll_member::LeaveSummary { exports: again.exports, ..Default::default() },
             "{again:?}"
@@ -460,7 +460,9 @@ async fn a_cluster_that_says_it_is_another_is_refused() -> Outcome {
     another_hub.hub = "hub-2".into();
     let other = enter(&another_hub, &clients).await;
     ensure!(matches!(other, Err(EnterError::OtherHub { .. })), "{other:?}");
-    leave(&me, &clients).await?;
+    let refused = leave(&me, &clients, &Permit::new()).await;
+    ensure!(matches!(refused, Err(LeaveError::NotPermitted { .. })), "{refused:?}");
+    leave(&me, &clients, &Permit::forever()).await?;
     let properties: Api<ClusterProperty> = Api::all(lab.member(1).client());
     let left = properties.list(&ListParams::default()).await.context("the CRD stays")?;
     ensure!(left.items.is_empty());

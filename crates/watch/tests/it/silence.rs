@@ -14,8 +14,8 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// An API without objects, whose every watch says these lines and then ends, or says nothing more.
-fn api(lines: &[Value], ends: bool) -> impl Stream<Item = Event<ConfigMap>> + use<> {
+/// An API without objects, whose every watch says these lines and then ends after a while, or says nothing more.
+fn api(lines: &[Value], ends: Option<Duration>) -> impl Stream<Item = Event<ConfigMap>> + use<> {
     let lines: Vec<_> = lines.iter().map(|line| Bytes::from(format!("{line}\n"))).collect();
     let answer = move |request: Request<Body>| {
         let body: UnsyncBoxBody<Bytes, Infallible> = if request
@@ -25,7 +25,13 @@ fn api(lines: &[Value], ends: bool) -> impl Stream<Item = Event<ConfigMap>> + us
             .contains("watch=true")
         {
             let said = stream::iter(lines.clone()).map(|line| Ok(Frame::data(line)));
-            let rest = stream::iter((!ends).then(stream::pending)).flatten();
+            let rest = stream::once(async move {
+                match ends {
+                    Some(after) => tokio::time::sleep(after).await,
+                    None => std::future::pending().await,
+                }
+            });
+            let rest = rest.filter_map(async |()| None);
             StreamBody::new(said.chain(rest)).boxed_unsync()
         } else {
             let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": []});
@@ -58,7 +64,7 @@ async fn says(events: impl Stream<Item = Event<ConfigMap>>, count: usize) -> Vec
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_was_cut_silently_is_given_up_soon_after_the_server_would_have() {
     let begun = Instant::now();
-    let said = says(api(&[], false), 5).await;
+    let said = says(api(&[], None), 5).await;
     assert_eq!(said, ["list", "listed", "following", "silent", "following"]);
     let least = Duration::from_secs(u64::from(LIFETIME));
     assert!((least..least + Duration::from_secs(10)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
@@ -67,15 +73,23 @@ async fn a_connection_that_was_cut_silently_is_given_up_soon_after_the_server_wo
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_the_server_ends_is_begun_anew_without_a_pause() {
     let begun = Instant::now();
-    let said = says(api(&[], true), 5).await;
+    let said = says(api(&[], Some(Duration::from_secs(50))), 5).await;
     assert_eq!(said, ["list", "listed", "following", "following", "following"]);
-    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(begun.elapsed(), Duration::from_secs(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_at_once_is_begun_anew_after_a_pause_that_grows() {
+    let begun = Instant::now();
+    let said = says(api(&[], Some(Duration::ZERO)), 5).await;
+    assert_eq!(said, ["list", "listed", "following", "following", "following"]);
+    assert_eq!(begun.elapsed(), Duration::from_millis(100 + 200));
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_change_that_cannot_be_read_does_not_hide_the_next() {
     let wrong = json!({"type": "ADDED", "object": {"metadata": "what?"}});
-    let said = says(api(&[map("ADDED", "a", "8"), wrong, map("DELETED", "a", "9")], false), 6).await;
+    let said = says(api(&[map("ADDED", "a", "8"), wrong, map("DELETED", "a", "9")], None), 6).await;
     assert_eq!(said, ["list", "listed", "following", "+a", "the watch broke", "-a"]);
 }
 
@@ -83,7 +97,7 @@ async fn one_change_that_cannot_be_read_does_not_hide_the_next() {
 async fn a_server_that_has_forgotten_is_listed_again() {
     let expired = json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure",
         "code": 410, "reason": "Expired", "message": "too old"}});
-    let said = says(api(&[expired], false), 6).await;
+    let said = says(api(&[expired], None), 6).await;
     let reported = "the server reports an error in the watch";
     assert_eq!(said, ["list", "listed", "following", reported, "list", "listed"]);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use atoll_api::names::{condition, label};
 use atoll_api::types::Cluster;
-use atoll_hub::join::{Place, Propagation, Request};
+use atoll_hub::join::{Location, Propagation, Request};
 use atoll_hub::networks::{Networks, Ranges};
 use atoll_hub::options::NAMESPACE;
 use atoll_kubeapi::hosted::{self, HostError, Hosted};
@@ -162,7 +162,7 @@ impl Clusters {
             endpoints: Ranges(block.pod_ranges().into_iter().map(Into::into).collect()),
             allow_overlap: false,
             api_endpoint: None,
-            place: Place { zones: vec![member.name().to_owned()], ..Place::default() },
+            place: Location { zones: vec![member.name().to_owned()], ..Location::default() },
             // These clusters are for trying things out: policies may bring whatever there is.
             propagation: Propagation::Everything,
         };

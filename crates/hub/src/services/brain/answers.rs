@@ -28,7 +28,12 @@ impl Answers {
         self.news.insert(key.clone());
     }
 
-    /// Nobody wants to know any more.
+    /// The services that members are asked about.
+    pub(super) fn followed(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.of.keys()
+    }
+
+    /// It is not asked about any more.
     pub(super) fn forget(&mut self, key: &ServiceKey) {
         self.of.remove(key);
         self.news.remove(key);

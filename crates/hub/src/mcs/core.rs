@@ -63,17 +63,19 @@ struct Item {
 
 /// The state machine.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct MultiClusterServices {
     items: BTreeMap<ServiceKey, Item>,
     /// What is under way, and is not shown before it is done or has been so for a while.
     unshown: Unshown<ServiceKey>,
     balances: bool,
+    /// What has to be looked at.
+    news: BTreeSet<ServiceKey>,
 }
 
-impl Board {
+impl MultiClusterServices {
     /// With nothing on it; `balances` if load balancers are ours to make.
     pub(crate) fn new(balances: bool) -> Self {
-        Self { items: BTreeMap::new(), unshown: Unshown::default(), balances }
+        Self { items: BTreeMap::new(), unshown: Unshown::default(), balances, news: BTreeSet::new() }
     }
 
     /// One of them was seen. `id`: a fresh permanent id, in case that it has none.
@@ -117,6 +119,10 @@ impl Board {
             (_, true) if ours => Some(Wish::End(key.clone())),
             (None, false) | (_, true) => Some(Wish::Gone(key.clone())),
         };
+        // One that is being deleted is looked at in every state: a release that met a newer state has to be asked for again.
+        if deleting || matches!(wish, Some(Wish::Cross(..) | Wish::End(_))) {
+            self.news.insert(key.clone());
+        }
         self.items.insert(key, item);
         (wish, commands)
     }
@@ -131,18 +137,21 @@ impl Board {
     pub(crate) fn gone(&mut self, namespace: &str, name: &str) -> Option<Wish> {
         let key = ServiceKey::parse(namespace, name).ok()?;
         self.unshown.done(&key);
+        self.news.remove(&key);
         self.items.remove(&key).map(|_| Wish::Gone(key))
     }
 
-    /// What became of the Service itself; whether that is news.
-    pub(crate) fn copied(&mut self, key: &ServiceKey, copied: Copied) -> bool {
-        match self.items.get_mut(key) {
-            Some(item) if item.copied != copied => {
-                item.copied = copied;
-                true
-            }
-            Some(_) | None => false,
+    /// What became of the Service itself.
+    pub(crate) fn copied(&mut self, key: ServiceKey, copied: Copied) {
+        if let Some(item) = self.items.get_mut(&key).filter(|item| item.copied != copied) {
+            item.copied = copied;
+            self.news.insert(key);
         }
+    }
+
+    /// What has to be looked at since the last time.
+    pub(crate) fn news(&mut self) -> BTreeSet<ServiceKey> {
+        std::mem::take(&mut self.news)
     }
 
     /// A while has passed: what has been under way for all of it has to be looked at.
@@ -278,6 +287,40 @@ fn tell(key: &ServiceKey, item: &mut Item, shown: &Shown, commands: &mut Vec<Com
             item.told.insert(reason, message.clone());
             let (key, uid) = (key.clone(), item.uid.clone());
             commands.push(Command::Tell { key, uid, warning, reason, message });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deleted(revision: &str) -> MultiClusterService {
+        serde_json::from_value(json!({
+            "apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": revision,
+                "finalizers": [finalizer::MULTI_CLUSTER_SERVICE], "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"types": ["CrossCluster"]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_release_that_met_a_newer_state_is_asked_for_again() {
+        let mut all = MultiClusterServices::new(false);
+        for revision in ["1", "2"] {
+            let _ = all.seen(&deleted(revision), "id");
+            let news = all.news();
+            assert_eq!(news.len(), 1, "state {revision} is looked at");
+            let view = View { crossing: None, members: BTreeMap::new() };
+            let key = news.into_iter().next().unwrap();
+            let commands = all.look_at(&key, &view, "2026-01-01T00:00:01Z", false);
+            let released = commands
+                .iter()
+                .any(|one| matches!(one, Command::Release { revision: of, .. } if of == revision));
+            assert!(released, "state {revision}: {commands:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use atoll_link::{CopyState, WhyNot};
 use serde_json::Value;
 
 use super::super::binding::Held;
-use super::{Command, Desk, Source, uid};
+use super::{Command, Propagator, Source, uid};
 use crate::services::imports::{Absent, Derived, News, derived, is_import, ports};
 
 /// What is known of them.
@@ -42,7 +42,7 @@ fn service(key: &ObjectKey) -> Option<ServiceKey> {
     is_import(&key.kind).then(|| ServiceKey::parse(&key.namespace, &key.name).ok())?
 }
 
-impl Desk {
+impl Propagator {
     /// How the services of a namespace are imported.
     pub(super) fn import_mode(&mut self, key: &ObjectKey, object: Option<&Value>) {
         let Ok(name) = Namespace::parse(key.name.as_str()) else { return };

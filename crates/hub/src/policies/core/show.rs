@@ -9,9 +9,9 @@ use atoll_link::CopyState;
 use serde_json::{Value, json};
 
 use super::super::binding::{self, Held};
-use super::{Command, Desk};
+use super::{Command, Propagator};
 
-impl Desk {
+impl Propagator {
     /// Whether something is not shown yet, or not let go of: then [`super::Event::Waited`] is wanted after a while.
     pub(in crate::policies) fn waits(&self) -> bool {
         !self.unshown.is_empty() || !self.deleted.is_empty()

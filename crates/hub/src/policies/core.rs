@@ -128,7 +128,7 @@ struct Item {
 
 /// The state machine.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
+pub(super) struct Propagator {
     placer: Placer,
     own_namespace: String,
     sync_namespaces: bool,
@@ -158,7 +158,7 @@ pub(super) struct Desk {
     out: Vec<Command>,
 }
 
-impl Desk {
+impl Propagator {
     pub(super) fn new(own_namespace: &str, sync_namespaces: bool) -> Self {
         Self { own_namespace: own_namespace.to_owned(), sync_namespaces, ..Self::default() }
     }

@@ -6,9 +6,9 @@ use atoll_engine::placement::Change;
 use atoll_engine::placement::object::Kind;
 
 use super::super::{Copied, binding, implied};
-use super::{Command, Desk};
+use super::{Command, Propagator};
 
-impl Desk {
+impl Propagator {
     /// Takes in what a `MultiClusterService` asks for its Service, or that there is none any more.
     pub(in crate::policies) fn imply(&mut self, key: ServiceKey, intent: Option<&CrossCluster>) {
         let template = implied::template(&key);
