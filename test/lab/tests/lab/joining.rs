@@ -72,9 +72,9 @@ async fn bad_input() -> Outcome {
         ("Not_A_Label", kubeconfig.as_str(), ["Not_A_Label", "hint"]),
         (&"x".repeat(49), &kubeconfig, ["48", "hint"]),
         ("east", "/does/not/exist", ["/does/not/exist", "hint"]),
-        ("east", &broken.display().to_string(), ["refused", "hint"]),
-        ("east", &expired.display().to_string(), ["refused", "hint"]),
-        ("east", &nobody.display().to_string(), ["may not", "hint"]),
+        ("east", &broken.display().to_string(), ["rejected", "hint"]),
+        ("east", &expired.display().to_string(), ["rejected", "hint"]),
+        ("east", &nobody.display().to_string(), ["lacks rights", "hint"]),
     ] {
         let output = atoll.run(&["join", name, "--cluster-kubeconfig", file]).await?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
