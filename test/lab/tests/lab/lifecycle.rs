@@ -162,7 +162,7 @@ async fn down_leaves_nothing() -> Outcome {
     ensure!(mounts_below(layout.dir()).is_empty(), "mounts are left: {:?}", mounts_below(layout.dir()));
     ensure!(!layout.dir().exists(), "{} is left", layout.dir().display());
     let again = run(&["down", "--name", own])?;
-    ensure!(String::from_utf8_lossy(&again.stderr).contains("was not there"), "a second down says so");
+    ensure!(String::from_utf8_lossy(&again.stderr).contains("was not up"), "a second down says so");
     Ok(())
 }
 
