@@ -1,4 +1,4 @@
-//! Sockets around [`dns`], and what it answers from read from the cluster that it runs in, and from nothing else.
+//! Sockets around [`atoll_dns`], and what it answers from read from the cluster that it runs in, and from nothing else.
 //!
 //! ```text
 //!   the cluster's API ─▶ watch ─▶ edge (facts) ─▶ keep: catalog ─▶ live: the snapshot, swapped whole

@@ -7,7 +7,7 @@
 //! | [`sources`] | each source's slices, once for all importers: [`slices`], [`naming`] |
 //! | [`importer`] | what each cluster gets: families cut, [`withdraw`], locality |
 //! | [`status`] | what each export is told |
-//! | [`crossing`] | what a `MultiClusterService` asks for: its providers' slices in its consumers |
+//! | [`mcs`] | what a `MultiClusterService` asks for: its providers' slices in its consumers |
 //! | [`balancing`] | what a `MultiClusterService`'s balancer leads to |
 //!
 //! [`supply`] is what importers and consumers have in common: what is held from one source, and why.

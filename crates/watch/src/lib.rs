@@ -5,7 +5,7 @@
 //!   Known   remembers names, and tells what a new list no longer has
 //! ```
 //!
-//! [`position`], [`backoff`] and [`known`] decide, and know neither socket nor clock; [`stream`] asks and waits. An object is handed
+//! `position`, `backoff` and `known` decide, and know neither socket nor clock; `stream` asks and waits. An object is handed
 //! on as it comes: nothing here keeps or clones one.
 //!
 //! Why not kube's own watcher: it does not say when a broken watch is back, which the age of a DNS snapshot depends on; it asks for
