@@ -319,3 +319,26 @@ fn a_member_can_not_widen_its_own_networks_nor_speak_of_membership() {
     hub.tell("paris", Up::Change(Change::Left), 6);
     assert!(hub.brain.engine.world().clusters.contains_key(&id("paris")));
 }
+
+#[test]
+fn a_member_that_starts_is_asked_about_what_is_being_deleted() {
+    let mut hub = Hub::new(&["paris", "tokyo"]);
+    hub.heard("paris");
+    hub.heard("tokyo");
+    hub.brain.set_intents(BTreeMap::new(), [web()].into());
+    let asked = |hub: &mut Hub, at| -> Vec<ClusterId> {
+        let now = hub.at(at);
+        let commands = hub.brain.plan(now, 10).0.into_iter();
+        commands
+            .filter_map(|command| match command {
+                Command::Assign { to, answer: Some(_), .. } => Some(to),
+                Command::Assign { .. } | Command::Persist(_) => None,
+            })
+            .collect()
+    };
+    assert_eq!(asked(&mut hub, 2000), [id("paris"), id("tokyo")]);
+    hub.brain.reset(&id("paris"));
+    assert!(hub.brain.started(&id("paris")).is_empty(), "no plan is kept of it");
+    hub.heard("paris");
+    assert!(asked(&mut hub, 3000).contains(&id("paris")));
+}
