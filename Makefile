@@ -20,7 +20,7 @@ check: ## The inner loop: lint, unit tests and tests in one process; no clusters
 	@tools/lint
 	@tools/test pure
 
-test: ## What CI runs: all of that, and tests on real clusters (SKIPPED where they can't run; a failure with CI=true)
+test: ## The tests that CI runs: unit tests, tests in one process and on real clusters (SKIPPED where they can't run; a failure with CI=true)
 	@tools/test
 
 test-long: ## Tests that are too long to wait for at every change; write their result into docs/status.md

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use atoll_api::names::annotation::balancing::ADDRESSES;
 use atoll_lb::config::{Config, ConfigError};
 use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait};
+use atoll_watch::why;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
@@ -47,20 +48,6 @@ fn name(key: &Key) -> String {
 
 fn passing(error: &kube::Error) -> ProviderError {
     ProviderError::passing(format!("the hub's API: {}", why(error)))
-}
-
-/// What went wrong with a request, in one line for a person.
-fn why(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
-        other => {
-            let mut deepest: &dyn std::error::Error = other;
-            while let Some(source) = deepest.source() {
-                deepest = source;
-            }
-            deepest.to_string()
-        }
-    }
 }
 
 impl From<Refused> for ProviderError {

@@ -6,9 +6,6 @@ use std::time::Duration;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-/// A watch that is silent for longer than this has a dead connection: the server ends each earlier.
-const SILENCE: Duration = Duration::from_secs(60);
-
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the kubeconfig `{}`", path.display())]
@@ -25,7 +22,7 @@ pub async fn client(kubeconfig: &Path, context: Option<&str>) -> Result<Client, 
     let config = kube::Config::from_custom_kubeconfig(read, &options).await;
     let mut config = config.map_err(|error| bad(error.into()))?;
     config.connect_timeout = Some(Duration::from_secs(3));
-    config.read_timeout = Some(SILENCE);
+    config.read_timeout = Some(atoll_watch::READ_TIMEOUT);
     config.write_timeout = Some(Duration::from_secs(10));
     config.reset_reader_on_write = true; // from the question on, not from the last answer
     config.default_retry = false; // a watch that fails is started again by its reader

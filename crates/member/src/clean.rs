@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use atoll_api::names::label;
 use atoll_engine::placement::object::Kind;
 use atoll_link::{Identity, Up};
+use atoll_watch::why;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, DeleteParams, Preconditions};
 use kube::{Client, ResourceExt};
 
 use crate::copies::leave_copies;
 use crate::leave::{LeaveError, leave};
-use crate::shell::failure::{code, why};
+use crate::shell::failure::code;
 use crate::{Clients, Permit, Uplink};
 
 /// The `ClusterRole` that gives a hub its rights in a member. Everything else that `join` makes there belongs to this one object.

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-/// How long a watch may be silent before its connection counts as dead. Its own timeout is shorter.
-const WATCH_SILENCE: Duration = Duration::from_secs(60);
 /// How long a question may take at most.
 const ANSWER: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
@@ -34,7 +32,7 @@ impl Clients {
         config.connect_timeout = Some(CONNECT);
         config.reset_reader_on_write = true;
         let mut patient = config.clone();
-        patient.read_timeout = Some(WATCH_SILENCE);
+        patient.read_timeout = Some(atoll_watch::READ_TIMEOUT);
         let mut questions = config.clone();
         questions.read_timeout = Some(ANSWER);
         questions.write_timeout = Some(ANSWER);

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_link::{Health, Up};
+use atoll_watch::why;
 use kube::Client;
 use tokio::sync::Notify;
 
 use crate::Uplink;
-use crate::shell::failure::{code, why};
+use crate::shell::failure::code;
 use lacking::{Lacking, Right};
 
 /// How often it is asked when nothing happens.

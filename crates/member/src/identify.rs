@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use atoll_engine::names::Uid;
 use atoll_link::{Health, Up};
+use atoll_watch::why;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 
 use crate::Uplink;
-use crate::shell::failure::{code, why};
+use crate::shell::failure::code;
 
 /// How long it may take to answer.
 const DEADLINE: Duration = Duration::from_secs(5);

@@ -37,4 +37,4 @@ pub use leave::{LeaveError, LeaveSummary, leave};
 pub use link::{Downlink, Handle, Uplink, spawn};
 pub use mirrored::mirrored;
 pub use permit::{Changes, Permit};
-pub use shell::failure::{code, why};
+pub use shell::failure::code;

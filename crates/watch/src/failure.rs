@@ -62,6 +62,20 @@ impl Failure {
     }
 }
 
+/// What went wrong with a request, in one line for a person.
+pub fn why(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        other => {
+            let mut deepest: &dyn std::error::Error = other;
+            while let Some(source) = deepest.source() {
+                deepest = source;
+            }
+            deepest.to_string()
+        }
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

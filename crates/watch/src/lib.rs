@@ -19,9 +19,9 @@ mod position;
 mod stream;
 
 pub use backoff::Backoff;
-pub use failure::Failure;
+pub use failure::{Failure, why};
 pub use known::{Change, Known};
-pub use stream::{Config, LIFETIME, watch};
+pub use stream::{Config, LIFETIME, READ_TIMEOUT, watch};
 
 /// What a watch says.
 #[derive(Debug)]

@@ -18,6 +18,8 @@ use crate::{Backoff, Event, Failure};
 pub const LIFETIME: u32 = 50;
 /// A connection that was cut silently is noticed after this.
 const SILENCE: Duration = Duration::from_secs(LIFETIME as u64 + 5);
+/// The same for the connection itself, for clients that watch: longer, so that the watch gives up first and says why.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// A watch that ends sooner did not work, whatever the server says of it.
 const SHORT: Duration = Duration::from_secs(1);
 /// How many objects are in memory at once while a kind is listed.

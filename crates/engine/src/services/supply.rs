@@ -48,7 +48,7 @@ pub fn judge<'a>(
     };
     let policy = source.policy.unwrap_or(world.settings.liveness);
     let alive_elsewhere = if lost.is_some() { elsewhere() } else { 0 };
-    // Nobody probes yet, so that `Probe` keeps what is lost.
+    // There is no prober yet: `Probe` keeps what is lost.
     let verdict = withdraw::judge(policy, lost, Probe::NotRun, alive_elsewhere);
     let stale = match (verdict, lost) {
         (Verdict::Keep(_), Some(since)) => Some(StaleMark::Since(since)),

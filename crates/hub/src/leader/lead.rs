@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use atoll_engine::memory::{Memory, MemoryUpdate, ServiceMemory};
+use atoll_engine::memory::{Memory, MemoryUpdate};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
 use atoll_link::{Assignment, Up};
@@ -336,10 +336,7 @@ impl Lead {
 
 /// The clusters that memory speaks of.
 fn remembered(memory: &Memory) -> BTreeSet<ClusterId> {
-    let clusters = |service: &ServiceMemory| {
-        service.exports.keys().chain(&service.hashed_in).cloned().collect::<Vec<_>>()
-    };
-    memory.values().flat_map(clusters).collect()
+    memory.values().flat_map(|service| service.exports.keys().chain(&service.hashed_in)).cloned().collect()
 }
 
 async fn until(due: Option<Instant>) {

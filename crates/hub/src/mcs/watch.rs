@@ -18,7 +18,7 @@ pub(crate) enum Seen {
     Gone(String, String),
 }
 
-/// Watches for as long as somebody listens.
+/// Watches until the receiver is dropped.
 pub(super) async fn watch(client: Client, seen: UnboundedSender<Seen>) {
     let api = Api::<DeserializeGuard<MultiClusterService>>::all(client);
     let mut stream = pin!(atoll_watch::watch(api, Config::default()));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use atoll_member::code;
-pub use atoll_member::why;
+pub use atoll_watch::why;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -14,8 +14,6 @@ use crate::membership::roster::Link;
 
 /// How long an API may take to answer. One that accepts a connection and says nothing must not hold us for ever.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long a watch may be silent before its connection counts as dead.
-const WATCH_SILENCE: Duration = Duration::from_secs(60);
 
 /// A kubeconfig that leads nowhere.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +87,7 @@ fn bound(config: &mut kube::Config) {
 
 /// The same for watches, which may be silent for long.
 pub(crate) fn patient(mut config: kube::Config) -> kube::Config {
-    config.read_timeout = Some(WATCH_SILENCE);
+    config.read_timeout = Some(atoll_watch::READ_TIMEOUT);
     config
 }
 

@@ -160,7 +160,7 @@ impl Session {
         self.answers.recv().await
     }
 
-    /// Whatever is shown of it from now on comes from somebody else.
+    /// From now on this session shows nothing of the member.
     pub(crate) fn hide(&self) {
         self.health.abort();
     }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::membership::annotations;
 use crate::membership::roster::{Credentials, Event, NoLink, Wanted};
 
-/// Watches both kinds for as long as somebody listens.
+/// Watches both kinds until the receiver is dropped.
 pub(crate) async fn membership(client: Client, namespace: String, events: UnboundedSender<Event>) {
     let mut clusters = pin!(watch(Api::<Cluster>::all(client.clone()), Config::default()));
     let mut secrets = pin!(watch(Api::<Secret>::namespaced(client, &namespace), Config::default()));

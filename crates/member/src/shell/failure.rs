@@ -27,20 +27,6 @@ pub(crate) fn of(error: &kube::Error) -> Failure {
     }
 }
 
-/// What went wrong with a request, in one line for a person.
-pub fn why(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
-        other => {
-            let mut deepest: &dyn std::error::Error = other;
-            while let Some(source) = deepest.source() {
-                deepest = source;
-            }
-            deepest.to_string()
-        }
-    }
-}
-
 /// The HTTP code of the answer, if there was one.
 pub fn code(error: &kube::Error) -> Option<u16> {
     match error {
