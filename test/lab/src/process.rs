@@ -3,7 +3,11 @@
 use crate::error::{Doing, Error, Result};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// How long threads that run may take to notice that they are stopped.
+const STOPPING: Duration = Duration::from_secs(10);
 
 /// A process of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,9 +34,27 @@ impl Process {
         Self::of(self.pid) == Some(*self)
     }
 
-    /// Whether it is frozen by SIGSTOP.
+    /// Freezes it, and waits until none of its threads runs: SIGSTOP reaches those on other processors later.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(Signal::STOP)?;
+        let deadline = Instant::now() + STOPPING;
+        while self.alive() && !self.frozen() {
+            if Instant::now() > deadline {
+                return Err(Error::refused(
+                    format!("process {} does not freeze within {} s", self.pid, STOPPING.as_secs()),
+                    "a thread may hang in the kernel: see `dmesg`",
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Whether it is frozen: every thread of it is stopped.
     pub fn frozen(&self) -> bool {
-        self.alive() && Stat::read(self.pid).is_some_and(|stat| stat.stopped)
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
+        let mut states = threads.filter_map(|thread| Stat::of(&thread.path().join("stat"))).peekable();
+        self.alive() && states.peek().is_some() && states.all(|stat| stat.stopped)
     }
 
     /// The process that started it, unless that is the system's first.
@@ -121,7 +143,11 @@ struct Stat {
 
 impl Stat {
     fn read(pid: u32) -> Option<Self> {
-        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::of(Path::new(&format!("/proc/{pid}/stat")))
+    }
+
+    fn of(file: &Path) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(file).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -153,11 +179,8 @@ mod tests {
     fn a_process_is_frozen_thawed_and_killed() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let process = Process::of(child.id()).unwrap();
-        process.signal(Signal::STOP).unwrap();
-        let frozen_by = Instant::now() + Duration::from_secs(5);
-        while !process.frozen() {
-            assert!(Instant::now() < frozen_by, "SIGSTOP did not stop it");
-        }
+        process.freeze().unwrap();
+        assert!(process.frozen());
         process.signal(Signal::CONT).unwrap();
         process.kill().unwrap();
         assert!(!process.alive(), "a zombie counts as gone");

@@ -32,7 +32,7 @@ impl Cluster {
     /// Freezes `component`: it keeps its sockets and answers nothing. Healing lets it go on.
     pub fn freeze(&self, component: Component) -> Result<Fault> {
         let process = self.running(component)?;
-        process.signal(Signal::STOP)?;
+        process.freeze()?;
         let what = format!("{} of {} frozen", component.name(), self.name());
         Ok(Fault::new(what, move || thaw(process)))
     }

@@ -255,7 +255,7 @@ async fn thawed_leader(lab: &Lab, set: &Set) -> Outcome {
     let second =
         set.atoll.start_hub("hub-2", &["--metrics-address", "0.0.0.0:9091", "--identity", "second"])?;
     let first = set.hub();
-    first.signal(rustix::process::Signal::STOP)?;
+    first.freeze()?;
     lab.member(1).apply(&hand_made("thaw", 1, 2)).await?;
     let taken_over = endpoints_are(lab.member(3), "thaw", "web-1", "IPv4", 2).await;
     first.signal(rustix::process::Signal::CONT)?;
