@@ -8,7 +8,23 @@ pub(crate) use quote::{go_float, go_json, go_number};
 pub use status::{causes, status};
 
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
+
+/// How many problems of one kind an answer tells at most: one body can have a million of them.
+pub const TOLD_MOST: usize = 100;
+/// How many bytes of a path are told: a key can be as long as a body, and every problem below it tells its path.
+const PATH_MOST: usize = 1024;
+
+/// A path as it is told.
+#[must_use]
+pub fn told<'a>(path: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
+    let path = path.into();
+    match path.len() {
+        0..=PATH_MOST => path,
+        _ => format!("{}…", &path[..path.floor_char_boundary(PATH_MOST)]).into(),
+    }
+}
 
 /// One thing wrong with one field.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,13 +1,18 @@
 //! What an object's metadata must be, when it is created and when it is changed.
 
-use crate::invalid::FieldError;
+use crate::invalid::{FieldError, TOLD_MOST};
 use crate::names;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Most bytes of all annotations of an object together.
 const ANNOTATIONS_MOST: u64 = 256 * 1024;
 /// Most bytes of a field manager's name.
 const MANAGER_MOST: u64 = 128;
+/// Most owners of an object. A kube-apiserver has no such limit; whoever looks at the object looks at each of them.
+pub const OWNERS_MOST: usize = 500;
+/// Most finalizers of an object, for the same reason.
+pub const FINALIZERS_MOST: usize = 500;
 /// Most bytes of a subresource's name.
 const SUBRESOURCE_MOST: u64 = 256;
 
@@ -92,10 +97,24 @@ pub fn validate_named(metadata: &Value, namespaced: bool, rule: NameRule) -> Vec
     }
     errors.extend(labels(metadata.get("labels"), "metadata.labels"));
     errors.extend(annotations(metadata.get("annotations"), "metadata.annotations"));
+    errors.extend(too_many(metadata, &Value::Null));
     errors.extend(owners(metadata));
     errors.extend(finalizers(metadata));
     errors.extend(managers(metadata));
     errors
+}
+
+/// What is more than an object may have. An object that had as many before the limit was may keep them.
+fn too_many(new: &Value, old: &Value) -> Vec<FieldError> {
+    let count =
+        |metadata: &Value, field: &str| metadata.get(field).and_then(Value::as_array).map_or(0, Vec::len);
+    let limits = [("ownerReferences", OWNERS_MOST), ("finalizers", FINALIZERS_MOST)];
+    let broken = limits.into_iter().filter(|(field, most)| count(new, field) > count(old, field).max(*most));
+    broken
+        .map(|(field, most)| {
+            FieldError::too_many(&format!("metadata.{field}"), count(new, field) as u64, most as u64)
+        })
+        .collect()
 }
 
 /// Checks a change of metadata: what may never change, and what is checked again.
@@ -103,7 +122,7 @@ pub fn validate_named(metadata: &Value, namespaced: bool, rule: NameRule) -> Vec
 pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if old.get("deletionTimestamp").is_some_and(|at| !at.is_null()) {
-        let known: Vec<&str> = strings(old, "finalizers").collect();
+        let known: BTreeSet<&str> = strings(old, "finalizers").collect();
         let mut added: Vec<&str> = strings(new, "finalizers").filter(|name| !known.contains(name)).collect();
         added.sort_unstable();
         added.dedup();
@@ -138,6 +157,7 @@ pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     }
     errors.extend(labels(new.get("labels"), "metadata.labels"));
     errors.extend(annotations(new.get("annotations"), "metadata.annotations"));
+    errors.extend(too_many(new, old));
     errors.extend(owners(new));
     errors.extend(managers(new));
     errors
@@ -148,6 +168,9 @@ pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
 pub fn labels(labels: Option<&Value>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
+        if errors.len() >= TOLD_MOST {
+            break;
+        }
         errors.extend(
             names::qualified(key).into_iter().map(|why| FieldError::invalid(path, key.as_str(), why)),
         );
@@ -162,8 +185,10 @@ pub fn labels(labels: Option<&Value>, path: &str) -> Vec<FieldError> {
 pub fn annotations(annotations: Option<&Value>, path: &str) -> Vec<FieldError> {
     let (mut errors, mut size) = (Vec::new(), 0);
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
-        let wrong = names::qualified(&key.to_lowercase());
-        errors.extend(wrong.into_iter().map(|why| FieldError::invalid(path, key.as_str(), why)));
+        if errors.len() < TOLD_MOST {
+            let wrong = names::qualified(&key.to_lowercase());
+            errors.extend(wrong.into_iter().map(|why| FieldError::invalid(path, key.as_str(), why)));
+        }
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size as u64 > ANNOTATIONS_MOST {
@@ -177,6 +202,9 @@ fn owners(metadata: &Value) -> Vec<FieldError> {
     let (mut errors, mut controller) = (Vec::new(), None::<String>);
     let references = metadata.get("ownerReferences").and_then(Value::as_array);
     for owner in references.into_iter().flatten() {
+        if errors.len() >= TOLD_MOST {
+            break;
+        }
         let api_version = text(owner, "apiVersion");
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         if version.is_empty() {
@@ -200,7 +228,9 @@ fn owners(metadata: &Value) -> Vec<FieldError> {
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} \
                          and {this}"
                     );
-                    let all: Vec<String> = references.into_iter().flatten().map(in_order).collect();
+                    // All of them, each time that there is one more: as many as may be.
+                    let all: Vec<String> =
+                        references.into_iter().flatten().take(OWNERS_MOST).map(in_order).collect();
                     errors.push(FieldError::invalid_as_shown(path, &format!("[{}]", all.join(",")), &detail));
                 }
                 None => controller = Some(this),
@@ -231,6 +261,7 @@ pub fn builtin_finalizers(metadata: &Value) -> Vec<FieldError> {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
         FieldError::invalid(&format!("metadata.finalizers[{at}]"), name, detail)
     })
+    .take(TOLD_MOST)
     .collect()
 }
 
@@ -238,6 +269,9 @@ fn finalizers(metadata: &Value) -> Vec<FieldError> {
     let path = "metadata.finalizers";
     let mut errors = Vec::new();
     for name in strings(metadata, "finalizers") {
+        if errors.len() >= TOLD_MOST {
+            break;
+        }
         errors.extend(names::qualified(name).into_iter().map(|why| FieldError::invalid(path, name, why)));
     }
     let has = |wanted: &str| strings(metadata, "finalizers").any(|name| name == wanted);
@@ -253,6 +287,9 @@ fn managers(metadata: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let entries = metadata.get("managedFields").and_then(Value::as_array);
     for (at, entry) in entries.into_iter().flatten().enumerate() {
+        if errors.len() >= TOLD_MOST {
+            break;
+        }
         let path = format!("metadata.managedFields[{at}]");
         let operation = text(entry, "operation");
         if !matches!(operation, "Apply" | "Update") {

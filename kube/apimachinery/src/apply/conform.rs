@@ -3,6 +3,7 @@
 use super::element::Element;
 use super::shape::{Chosen, List, Scalar, Type};
 use crate::go;
+use crate::invalid::{TOLD_MOST, told};
 use crate::schema::ListKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -27,7 +28,7 @@ pub(super) fn conform(value: &Value, of: Type<'_>, duplicates: Duplicates) -> Re
 
 fn visit(value: &Value, of: Type<'_>, duplicates: Duplicates, path: &mut String, problems: &mut Vec<String>) {
     let atom = of.atom();
-    if value.is_null() {
+    if value.is_null() || problems.len() >= TOLD_MOST {
         return;
     }
     match atom.chosen(atom.form(value)) {
@@ -73,6 +74,9 @@ fn visit_items(
                 Err(problem) => return report(path, &format!("element {at}: {problem}"), problems),
             }
         };
+        if problems.len() >= TOLD_MOST {
+            return;
+        }
         if !seen.insert(element.clone()) && duplicates == Duplicates::Refused {
             report(path, &format!("duplicate entries for key {element}"), problems);
         }
@@ -99,7 +103,8 @@ fn mismatch(value: &Value, scalar: Scalar) -> Option<String> {
 }
 
 fn report(path: &str, problem: &str, problems: &mut Vec<String>) {
-    problems.push(if path.is_empty() { problem.to_owned() } else { format!("{path}: {problem}") });
+    let (path, problem) = (told(path), told(problem));
+    problems.push(if path.is_empty() { problem.into_owned() } else { format!("{path}: {problem}") });
 }
 
 fn within(path: &mut String, element: &Element, inner: impl FnOnce(&mut String)) {

@@ -1,12 +1,54 @@
 //! JSON patch (RFC 6902), as lenient as an API server: `replace` may add, negative places count from the end.
 
 use super::PatchError;
+use crate::strict::DEPTH_MOST;
 use serde_json::{Map, Value};
 
 /// More operations than this a server refuses.
 pub const MOST_OPERATIONS: usize = 10_000;
 /// What `copy` operations may add together, in bytes: a few of them could otherwise double an object many times.
 const MOST_COPIED: usize = 3 << 20;
+
+/// How many values all operations together may move about: the items behind a place in a list, and what is below a value that
+/// goes elsewhere. Ten thousand operations on a long list would take minutes, and each may nest what others made.
+const MOST_MOVED: usize = 2_000_000;
+
+/// What the operations of a patch have used up.
+#[derive(Default)]
+struct Used {
+    copied: usize,
+    moved: usize,
+}
+
+impl Used {
+    fn moves(&mut self, values: usize) -> Result<(), String> {
+        self.moved = self.moved.saturating_add(values);
+        if self.moved > MOST_MOVED {
+            return Err(format!("the operations would move more than {MOST_MOVED} values"));
+        }
+        Ok(())
+    }
+
+    /// Is a value that is put at `path` still as deep as a body may be?
+    fn nests(&mut self, path: &str, value: &Value) -> Result<(), String> {
+        let above = path.split('/').count() - 1;
+        let room = DEPTH_MOST.checked_sub(above).ok_or_else(|| "exceeded max depth".to_owned())?;
+        self.fits(value, room)
+    }
+
+    fn fits(&mut self, value: &Value, room: usize) -> Result<(), String> {
+        let (fields, items) = (value.as_object(), value.as_array());
+        if fields.is_none() && items.is_none() {
+            return Ok(());
+        }
+        let room = room.checked_sub(1).ok_or_else(|| "exceeded max depth".to_owned())?;
+        for below in fields.into_iter().flat_map(Map::values).chain(items.into_iter().flatten()) {
+            self.moves(1)?;
+            self.fits(below, room)?;
+        }
+        Ok(())
+    }
+}
 
 /// Carries out a list of operations, all or none.
 ///
@@ -21,37 +63,37 @@ pub fn json(object: &Value, patch: &Value) -> Result<Value, PatchError> {
         )));
     };
     let mut patched = object.clone();
-    let mut copied = 0;
+    let mut used = Used::default();
     for operation in operations {
         let Value::Object(operation) = operation else {
             return Err(malformed("a JSON patch is a list of objects"));
         };
-        carry_out(&mut patched, operation, &mut copied).map_err(PatchError::Unprocessable)?;
+        carry_out(&mut patched, operation, &mut used).map_err(PatchError::Unprocessable)?;
     }
     Ok(patched)
 }
 
-fn carry_out(document: &mut Value, operation: &Map<String, Value>, copied: &mut usize) -> Result<(), String> {
+fn carry_out(document: &mut Value, operation: &Map<String, Value>, used: &mut Used) -> Result<(), String> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let kind = text("op").unwrap_or("unknown");
     let path = text("path").ok_or_else(|| format!("{kind} operation failed to decode path: missing value"));
     let from = text("from").ok_or_else(|| format!("{kind} operation failed to decode from: missing value"));
     let value = || operation.get("value").cloned().unwrap_or_default();
     match kind {
-        "add" => add(document, path?, value()),
-        "remove" => remove(document, path?).map(|_| ()),
-        "replace" => replace(document, path?, value()),
+        "add" => add(document, path?, value(), used),
+        "remove" => remove(document, path?, used).map(|_| ()),
+        "replace" => replace(document, path?, value(), used),
         "move" => {
-            let moved = remove(document, from?)?;
-            add(document, path?, moved)
+            let moved = remove(document, from?, used)?;
+            add(document, path?, moved, used)
         }
         "copy" => {
             let copy = find(document, from?)?.cloned().unwrap_or_default();
-            *copied += copy.to_string().len();
-            if *copied > MOST_COPIED {
-                return Err(format!("the copies would add {copied} bytes, more than {MOST_COPIED}"));
+            used.copied += copy.to_string().len();
+            if used.copied > MOST_COPIED {
+                return Err(format!("the copies would add {} bytes, more than {MOST_COPIED}", used.copied));
             }
-            add(document, path?, copy)
+            add(document, path?, copy, used)
         }
         "test" => {
             let path = path?;
@@ -101,7 +143,8 @@ fn find<'d>(document: &'d mut Value, path: &str) -> Result<Option<&'d Value>, St
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn add(document: &mut Value, path: &str, value: Value, used: &mut Used) -> Result<(), String> {
+    used.nests(path, &value)?;
     match container(document, path)? {
         (Value::Object(fields), name) => {
             fields.insert(name, value);
@@ -109,9 +152,8 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
         (Value::Array(items), step) if step == "-" => items.push(value),
         (Value::Array(items), step) => {
             let place = place(&step, items.len() + 1)?;
-            if place > items.len() {
-                return Err(invalid_index(&step));
-            }
+            let behind = items.len().checked_sub(place).ok_or_else(|| invalid_index(&step))?;
+            used.moves(behind)?;
             items.insert(place, value);
         }
         _ => {}
@@ -119,7 +161,7 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
+fn remove(document: &mut Value, path: &str, used: &mut Used) -> Result<Value, String> {
     match container(document, path)? {
         (Value::Object(fields), name) => fields
             .remove(&name)
@@ -129,13 +171,15 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
             if place >= items.len() {
                 return Err(invalid_index(&step));
             }
+            used.moves(items.len() - place)?;
             Ok(items.remove(place))
         }
         _ => Ok(Value::Null),
     }
 }
 
-fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn replace(document: &mut Value, path: &str, value: Value, used: &mut Used) -> Result<(), String> {
+    used.nests(path, &value)?;
     if path.is_empty() {
         *document = value;
         return Ok(());
@@ -184,6 +228,33 @@ fn json_type(value: &Value) -> &'static str {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_patch_cannot_nest_an_object_deeper_than_a_body_may_be() {
+        // Each round puts all that there is below a chain of objects, as deep as a path can say.
+        let chain = (0..98).fold(json!({}), |below, _| json!({ "a": below }));
+        let bottom = "/a".repeat(98);
+        let round = [
+            json!({ "op": "add", "path": "/b", "value": chain }),
+            json!({ "op": "move", "from": "/a", "path": format!("/b{bottom}/a") }),
+            json!({ "op": "move", "from": "/b", "path": "/a" }),
+        ];
+        let rounds: Vec<&Value> = round.iter().cycle().take(9_999).collect();
+        assert!(matches!(json(&json!({ "a": {} }), &json!(rounds)), Err(PatchError::Unprocessable(_))));
+        // An honest move is one.
+        let moves = json!([{ "op": "move", "from": "/a", "path": "/b/c" }]);
+        assert_eq!(json(&json!({ "a": 1, "b": {} }), &moves), Ok(json!({ "b": { "c": 1 } })));
+    }
+
+    #[test]
+    fn a_patch_cannot_shift_a_long_list_ten_thousand_times() {
+        let object = json!({ "list": vec![0; 500_000] });
+        let removes = json!(vec![json!({ "op": "remove", "path": "/list/0" }); MOST_OPERATIONS]);
+        assert!(matches!(json(&object, &removes), Err(PatchError::Unprocessable(_))));
+        let few = json!(vec![json!({ "op": "remove", "path": "/list/0" }); 3]);
+        let left = json(&object, &few).map(|patched| patched["list"].as_array().map(Vec::len));
+        assert_eq!(left, Ok(Some(499_997)));
+    }
 
     #[test]
     fn copies_cannot_grow_an_object_without_end() {

@@ -14,6 +14,7 @@ use super::PatchError;
 use crate::go;
 use crate::schema::{PatchStrategy, Schema};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::mem::discriminant;
 
 const PATCH: &str = "$patch";
@@ -95,7 +96,8 @@ fn retain_keys(object: &mut Fields, patch: &mut Fields) -> Result<(), PatchError
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let malformed = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
     let retained = retained.as_array().ok_or_else(malformed)?;
-    let retains = |name: &str| retained.iter().any(|retained| retained.as_str() == Some(name));
+    let retained: BTreeSet<&str> = retained.iter().filter_map(Value::as_str).collect();
+    let retains = |name: &str| retained.contains(name);
     let free = |name: &str| name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER);
     if patch.iter().any(|(name, change)| !change.is_null() && !free(name) && !retains(name)) {
         return Err(malformed());

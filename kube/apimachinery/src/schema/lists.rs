@@ -1,8 +1,9 @@
 //! Lists that are sets or maps: nothing may be in them twice.
 
 use super::{ListKind, Schema};
-use crate::invalid::FieldError;
+use crate::invalid::{FieldError, TOLD_MOST, told};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 /// What is doubled in the lists of a value.
 #[must_use]
@@ -61,10 +62,13 @@ fn doubled(items: &[Value], schema: &Schema, path: &str, errors: &mut Vec<FieldE
             items.iter().map(key).collect()
         }
     };
-    // Told once per value, at its second place.
-    for (at, key) in keys.iter().enumerate() {
-        if keys[..at].iter().filter(|earlier| *earlier == key).count() == 1 {
-            errors.push(FieldError::duplicate(&format!("{path}[{at}]"), key.clone()));
+    // Told once per value, at its second place. Equal values are equal texts.
+    let mut seen: HashMap<String, usize> = HashMap::with_capacity(keys.len());
+    for (at, key) in keys.into_iter().enumerate() {
+        let times = seen.entry(key.to_string()).or_default();
+        *times += 1;
+        if *times == 2 && errors.len() < TOLD_MOST {
+            errors.push(FieldError::duplicate(&told(format!("{path}[{at}]")), key));
         }
     }
 }

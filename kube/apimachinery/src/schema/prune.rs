@@ -1,12 +1,14 @@
 //! Pruning: drops fields that the schema does not have.
 
 use super::Schema;
+use crate::invalid::{TOLD_MOST, told};
 use serde_json::Value;
 
 /// What every whole object has, whether its schema says so or not.
 const OF_EVERY_OBJECT: &[&str] = &["apiVersion", "kind", "metadata"];
 
-/// Drops unknown fields of a whole object, and says which, sorted: `spec.foo`, `spec.ports[0].foo`.
+/// Drops unknown fields of a whole object, and says which, sorted: `spec.foo`, `spec.ports[0].foo`. The first hundred are
+/// told.
 pub fn prune(value: &mut Value, schema: &Schema) -> Vec<String> {
     let mut dropped = Vec::new();
     node(value, Some(schema), true, &mut String::new(), &mut dropped);
@@ -36,7 +38,9 @@ fn node(
                     }
                     None if kept => true,
                     None => {
-                        within(path, name, |path| dropped.push(path.clone()));
+                        if dropped.len() < TOLD_MOST {
+                            within(path, name, |path| dropped.push(told(path.as_str()).into_owned()));
+                        }
                         false
                     }
                 }

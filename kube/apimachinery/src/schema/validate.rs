@@ -10,9 +10,10 @@ pub(crate) use pattern::compiled as compiled_pattern;
 
 use super::correlate;
 use super::{Kind, Schema};
-use crate::invalid::FieldError;
+use crate::invalid::{FieldError, told};
 use outcome::{Outcome, Problem};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// What is wrong with a value; what was already wrong in `old`, and is unchanged, is tolerated.
 #[must_use]
@@ -219,10 +220,12 @@ fn of_format(text: &str, format: &str, path: &str) -> Outcome {
 
 fn of_items(items: &[Value], old: Option<&Value>, schema: &Schema, path: &str) -> Outcome {
     let mut found = Outcome::default();
+    // Each item's path begins with this one.
+    let path = &told(path);
     if let Some(inner) = schema.items.as_deref() {
+        let olds = correlate::OldItems::of(old, schema);
         for (at, item) in items.iter().enumerate() {
-            let was = correlate::old_item(item, old, schema);
-            found.merge(node(item, was, inner, &format!("{path}[{at}]")));
+            found.merge(node(item, olds.get(item), inner, &format!("{path}[{at}]")));
         }
     }
     let (limits, size) = (&schema.limits, items.len() as u64);
@@ -234,7 +237,9 @@ fn of_items(items: &[Value], old: Option<&Value>, schema: &Schema, path: &str) -
         let text = format!("{path} in body should have at most {most} items");
         found.add(Problem::at(path, text, |field, _| FieldError::too_many(field, size, most)));
     }
-    if limits.unique_items && items.iter().enumerate().any(|(at, item)| items[..at].contains(item)) {
+    // Equal values are equal texts.
+    let mut seen = HashSet::new();
+    if limits.unique_items && !items.iter().all(|item| seen.insert(item.to_string())) {
         found.add(Problem::invalid(path, "".into(), format!("{path} in body shouldn't contain duplicates")));
     }
     found.matches += 1;
@@ -267,6 +272,8 @@ fn of_fields(
     path: &str,
 ) -> Outcome {
     let mut found = Outcome::default();
+    // Each field's path begins with this one.
+    let path = &told(path);
     let (limits, size) = (&schema.limits, fields.len() as u64);
     if let Some(least) = limits.min_properties.filter(|least| size < *least) {
         let detail = format!("{path} in body should have at least {least} properties");

@@ -1,6 +1,6 @@
 //! `fieldSelector`: `metadata.name=web,status.phase!=Running`.
 
-use super::SelectorError;
+use super::{SelectorError, TERMS_MOST, too_many_terms};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
@@ -30,6 +30,9 @@ impl Selector {
     /// Where a term has no operator, or a value's escapes are wrong.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut parts = split(text);
+        if parts.len() > TERMS_MOST {
+            return Err(too_many_terms(parts.len()));
+        }
         parts.sort_unstable();
         let mut terms = Vec::new();
         for part in parts.into_iter().filter(|part| !part.is_empty()) {

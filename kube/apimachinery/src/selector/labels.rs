@@ -93,7 +93,7 @@ impl Selector {
 
 impl Requirement {
     fn holds(&self, value: Option<&str>) -> bool {
-        let listed = |value: &str| self.values.iter().any(|one| one == value);
+        let listed = |value: &str| self.values.binary_search_by(|one| one.as_str().cmp(value)).is_ok();
         match self.operator {
             Operator::In | Operator::Equals | Operator::DoubleEquals => value.is_some_and(listed),
             Operator::NotIn | Operator::NotEquals => value.is_none_or(|value| !listed(value)),

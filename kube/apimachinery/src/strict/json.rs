@@ -2,9 +2,11 @@
 
 use super::text::{self, shown};
 use super::{DEPTH_MOST, ParseError};
+use crate::invalid::{TOLD_MOST, told};
 use serde_json::{Map, Number, Value};
 
-/// Reads one JSON value; with it come the paths of fields that were there more than once (the last one counts).
+/// Reads one JSON value; with it come the paths of fields that were there more than once (the last one counts): the first
+/// hundred, as a kube-apiserver tells them, so that it takes no longer to read a body the more of them there are.
 ///
 /// # Errors
 /// Where it is not JSON, or nested too deeply.
@@ -101,15 +103,23 @@ impl Reader<'_> {
             }
             self.path.push_str(&name);
             let value = self.value(depth)?;
-            if fields.contains_key(&name) && !self.doubled.contains(&self.path) {
-                self.doubled.push(self.path.clone());
+            if fields.insert(name, value).is_some() {
+                self.tell_doubled();
             }
-            fields.insert(name, value);
             self.path.truncate(length);
             match self.next()? {
                 b'}' => return Ok(Value::Object(fields)),
                 b',' => byte = self.next()?,
                 other => return Err(unexpected(other, "after object key:value pair")),
+            }
+        }
+    }
+
+    fn tell_doubled(&mut self) {
+        if self.doubled.len() < TOLD_MOST {
+            let path = told(self.path.as_str()).into_owned();
+            if !self.doubled.contains(&path) {
+                self.doubled.push(path);
             }
         }
     }

@@ -8,6 +8,7 @@
 
 mod admission;
 mod bodies;
+mod bombs;
 mod golden;
 mod hostile;
 mod ownership;

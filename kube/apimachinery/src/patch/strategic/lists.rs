@@ -1,9 +1,11 @@
 //! Lists in a strategic merge patch: items merge by a key, values as a set, or the list is replaced.
 
-use super::{Fields, PATCH, merge_key, no_merge_key, order, unknown_directive, wrong_type};
+use super::order::{self, Places};
+use super::{Fields, PATCH, merge_key, no_merge_key, unknown_directive, wrong_type};
 use crate::patch::PatchError;
 use crate::schema::Schema;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::mem::discriminant;
 
 /// What the items of a list are.
@@ -48,7 +50,10 @@ pub(super) fn delete(list: Vec<Value>, gone: &[Value]) -> Result<Vec<Value>, Pat
         return Ok(list);
     }
     match kind(&[&list, gone])? {
-        Items::Values => Ok(list.into_iter().filter(|item| !gone.contains(item)).collect()),
+        Items::Values => {
+            let gone: HashSet<String> = gone.iter().map(ToString::to_string).collect();
+            Ok(list.into_iter().filter(|item| !gone.contains(&item.to_string())).collect())
+        }
         Items::Objects => {
             Err(PatchError::Failed("cannot merge lists without merge key for struct".to_owned()))
         }
@@ -77,6 +82,7 @@ pub(super) fn kind(lists: &[&[Value]]) -> Result<Items, PatchError> {
 /// Carries out the `$patch` of single items: what is left of the list, and of the patch.
 fn obey(mut list: Vec<Value>, change: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut plain = Vec::new();
+    let mut deleted = HashSet::new();
     let mut replaces = false;
     for item in change {
         let Some((fields, directive)) = item.as_object().and_then(|item| Some((item, item.get(PATCH)?)))
@@ -87,7 +93,7 @@ fn obey(mut list: Vec<Value>, change: Vec<Value>, key: &str) -> Result<(Vec<Valu
         match directive.as_str() {
             Some("delete") => {
                 let Some(gone) = fields.get(key) else { return Err(no_merge_key(fields, key)) };
-                list.retain(|item| item.get(key) != Some(gone));
+                deleted.insert(gone.to_string());
             }
             Some("replace") => replaces = true,
             Some("merge") => {
@@ -98,6 +104,9 @@ fn obey(mut list: Vec<Value>, change: Vec<Value>, key: &str) -> Result<(Vec<Valu
             _ => return Err(unknown_directive(directive, fields)),
         }
     }
+    if !deleted.is_empty() {
+        list.retain(|item| item.get(key).is_none_or(|identity| !deleted.contains(&identity.to_string())));
+    }
     Ok(if replaces { (plain, Vec::new()) } else { (list, plain) })
 }
 
@@ -107,14 +116,18 @@ fn merge_items(
     key: &str,
     schema: Option<&Schema>,
 ) -> Result<Vec<Value>, PatchError> {
+    let mut places = Places::of(&list, Some(key), Items::Objects);
     for item in change {
         let fields = fields(item)?;
         let Some(identity) = fields.get(key) else { return Err(no_merge_key(fields, key)) };
-        match list.iter_mut().find(|item| item.get(key) == Some(identity)) {
+        match places.get(item).and_then(|place| list.get_mut(place)) {
             Some(Value::Object(before)) => {
                 *before = super::merge(std::mem::take(before), fields.clone(), schema)?;
             }
-            _ => list.push(item.clone()),
+            _ => {
+                places.add(identity, list.len());
+                list.push(item.clone());
+            }
         }
     }
     Ok(list)
@@ -124,19 +137,9 @@ pub(super) fn fields(item: &Value) -> Result<&Fields, PatchError> {
     item.as_object().ok_or_else(|| wrong_type(&Value::Object(Fields::new()), item))
 }
 
-/// Without repetitions. A repetition's place is taken by the last value, which the order of the patch then corrects.
+/// Without repetitions. The order is that of the patch and of the live list, and is made afterwards.
 fn distinct(mut values: Vec<Value>) -> Vec<Value> {
-    let mut at = 0;
-    while at < values.len() {
-        let mut other = at + 1;
-        while other < values.len() {
-            if values[at] == values[other] {
-                values.swap_remove(other);
-            } else {
-                other += 1;
-            }
-        }
-        at += 1;
-    }
+    let mut seen = HashSet::new();
+    values.retain(|value| seen.insert(value.to_string()));
     values
 }

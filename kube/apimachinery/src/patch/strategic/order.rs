@@ -7,6 +7,7 @@ use crate::patch::PatchError;
 use crate::schema::Schema;
 use serde_json::Value;
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 /// Merges the lists that a `$setElementOrder` is given for, and takes them out of the patch.
 pub(super) fn merge_ordered(
@@ -85,13 +86,10 @@ pub(super) fn partition(
     key: Option<&str>,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let (mut named, mut others) = (Vec::new(), Vec::new());
+    let places = Places::of(by, key, if key.is_some() { Items::Objects } else { Items::Values });
     for item in items {
-        let wanted = identity(&item, key)?;
-        let found = match key {
-            None => by.contains(wanted),
-            Some(key) => by.iter().any(|item| item.get(key) == Some(wanted)),
-        };
-        if found { named.push(item) } else { others.push(item) }
+        identity(&item, key)?;
+        if places.get(&item).is_some() { named.push(item) } else { others.push(item) }
     }
     Ok((named, others))
 }
@@ -107,6 +105,7 @@ pub(super) fn interleave(
 ) -> Result<Vec<Value>, PatchError> {
     let named = sorted(named, wanted, key, kind)?;
     let others = sorted(others, live, key, kind)?;
+    let places = Places::of(live, key, kind);
     let mut merged = Vec::with_capacity(named.len() + others.len());
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     loop {
@@ -114,19 +113,17 @@ pub(super) fn interleave(
             (None, None) => return Ok(merged),
             (Some(_), None) => others.next(),
             (None, Some(_)) => named.next(),
-            (Some(other), Some(name)) => {
-                match (place(live, other, key, kind), place(live, name, key, kind)) {
-                    (Some(other), Some(name)) if other < name => others.next(),
-                    _ => named.next(),
-                }
-            }
+            (Some(other), Some(name)) => match (places.get(other), places.get(name)) {
+                (Some(other), Some(name)) if other < name => others.next(),
+                _ => named.next(),
+            },
         };
         merged.extend(first);
     }
 }
 
 fn sorted(
-    mut items: Vec<Value>,
+    items: Vec<Value>,
     order: &[Value],
     key: Option<&str>,
     kind: Items,
@@ -136,20 +133,48 @@ fn sorted(
             identity(item, key)?;
         }
     }
-    items.sort_by(|a, b| match (place(order, a, key, kind), place(order, b, key, kind)) {
+    let places = Places::of(order, key, kind);
+    let mut placed: Vec<(Option<usize>, Value)> =
+        items.into_iter().map(|item| (places.get(&item), item)).collect();
+    placed.sort_by(|a, b| match (a.0, b.0) {
         (Some(a), Some(b)) => a.cmp(&b),
         _ => Ordering::Equal,
     });
-    Ok(items)
+    Ok(placed.into_iter().map(|(_, item)| item).collect())
 }
 
-fn place(order: &[Value], item: &Value, key: Option<&str>, kind: Items) -> Option<usize> {
-    let identity = |item: &Value| match (kind, key) {
-        (Items::Objects, Some(key)) => item.get(key).cloned(),
-        _ => Some(item.clone()),
-    };
-    let wanted = identity(item);
-    order.iter().position(|item| identity(item) == wanted)
+/// Where the items of a list are, by what tells them apart.
+pub(super) struct Places<'a> {
+    key: Option<&'a str>,
+    by_identity: HashMap<String, usize>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn of(list: &[Value], key: Option<&'a str>, kind: Items) -> Self {
+        let mut places = Self { key: key.filter(|_| kind == Items::Objects), by_identity: HashMap::new() };
+        for (place, item) in list.iter().enumerate() {
+            // Of several alike the first counts.
+            places.by_identity.entry(places.text(item)).or_insert(place);
+        }
+        places
+    }
+
+    pub(super) fn get(&self, item: &Value) -> Option<usize> {
+        self.by_identity.get(&self.text(item)).copied()
+    }
+
+    /// The item with this merge key is now here.
+    pub(super) fn add(&mut self, identity: &Value, place: usize) {
+        self.by_identity.entry(identity.to_string()).or_insert(place);
+    }
+
+    /// Equal items are equal texts; one without the merge key has none.
+    fn text(&self, item: &Value) -> String {
+        match self.key {
+            Some(key) => item.get(key).map(ToString::to_string).unwrap_or_default(),
+            None => item.to_string(),
+        }
+    }
 }
 
 /// What tells an item apart: its merge key's value, or itself.

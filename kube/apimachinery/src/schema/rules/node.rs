@@ -1,7 +1,7 @@
 //! The rules at one node of a schema, and below it.
 
 use crate::cel::{self, Expression};
-use crate::invalid::FieldError;
+use crate::invalid::{FieldError, told};
 use crate::schema::{Kind, Rule, Schema, correlate};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -46,6 +46,7 @@ impl<'a> ValueLocation<'a> {
     }
 
     fn below(&self, path: String, pair: Option<(&'a Value, &'a Value, &'a Schema)>) -> Self {
+        let path = told(path).into_owned();
         match self.pair {
             Some(own) => Self { path, pair, parent: Some(own) },
             None => Self { path, pair: None, parent: self.parent },
@@ -120,8 +121,9 @@ impl Node {
             }
             Value::Array(items) => {
                 let (Some(node), Some(inner)) = (&self.items, &schema.items) else { return };
+                let olds = correlate::OldItems::of(old, schema);
                 for (at, item) in items.iter().enumerate() {
-                    let was = correlate::old_item(item, old, schema);
+                    let was = olds.get(item);
                     let path = format!("{}[{at}]", location.path);
                     let location = location.below(path, was.map(|was| (item, was, inner.as_ref())));
                     node.check(item, was, inner, &location, errors);

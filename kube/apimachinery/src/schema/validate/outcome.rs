@@ -1,6 +1,6 @@
 //! What validating one value found, and how well it matched: of several branches the best one's problems are told.
 
-use crate::invalid::FieldError;
+use crate::invalid::{FieldError, TOLD_MOST, told};
 use serde_json::Value;
 
 #[derive(Clone, Debug, Default)]
@@ -20,8 +20,9 @@ pub(super) struct Problem {
 impl Problem {
     /// `make` gets the field's path as errors show it, and the text.
     pub(super) fn at(path: &str, text: String, make: impl FnOnce(&str, &str) -> FieldError) -> Self {
-        let field = path.strip_prefix('.').unwrap_or(path);
-        let error = make(if field.is_empty() { "<nil>" } else { field }, &text);
+        let field = told(path.strip_prefix('.').unwrap_or(path));
+        let text = if path.len() > field.len() + 1 { told(text).into_owned() } else { text };
+        let error = make(if field.is_empty() { "<nil>" } else { &field }, &text);
         Self { text, error }
     }
 
@@ -55,8 +56,11 @@ impl Outcome {
         self.problems.is_empty()
     }
 
+    /// Notes a problem that was not said before. Of each kind there are only so many, so that every kind that there is comes up:
+    /// who asks may look for some kinds and drop the others.
     pub(super) fn add(&mut self, problem: Problem) {
-        if !self.problems.iter().any(|known| known.text == problem.text) {
+        let alike = self.problems.iter().filter(|known| known.error.kind == problem.error.kind).count();
+        if alike < TOLD_MOST && !self.problems.iter().any(|known| known.text == problem.text) {
             self.problems.push(problem);
         }
     }

@@ -3,7 +3,7 @@
 use super::{Operator, Requirement, Selector};
 use crate::invalid::FieldError;
 use crate::names;
-use crate::selector::SelectorError;
+use crate::selector::{SelectorError, TERMS_MOST, too_many_terms};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub(super) fn parse(text: &str) -> Result<Selector, SelectorError> {
     let tokens = tokens(text);
     let mut parser = Parser { tokens: &tokens, at: 0 };
     let mut requirements = parser.selector().map_err(SelectorError)?;
+    if requirements.len() > TERMS_MOST {
+        return Err(too_many_terms(requirements.len()));
+    }
     requirements.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(Selector { requirements })
 }
