@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use atoll_api::names::prefix;
+use sha2::{Digest, Sha256};
 
 use crate::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use crate::world::Cluster;
@@ -113,18 +114,19 @@ fn hashed(prefix: &str, source: &ClusterId, original: &SliceName) -> SliceName {
     checked(SliceName::parse(format!("{prefix}{source}.{hash}")))
 }
 
-/// Ten characters that stand for some texts: FNV-1a of 64 bits, its upper 50 in base 32. Frozen: see the module's first line.
+/// Sixteen characters that stand for some texts: the first 80 bits of their SHA-256, in base 32. Names of services and slices come
+/// from members: nobody can choose two with the same. Frozen: see the module's first line.
 fn hash(texts: &[&str]) -> String {
-    let mut state: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut hasher = Sha256::new();
     for text in texts {
-        for byte in text.bytes().chain([0]) {
-            state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        hasher.update(text.as_bytes());
+        // No name has a zero byte, so that no other texts are the same bytes.
+        hasher.update([0]);
     }
-    state ^= state >> 32;
-    state = state.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (0..10)
-        .map(|i| char::from(b"abcdefghijklmnopqrstuvwxyz234567"[(state >> (59 - 5 * i)) as usize & 31]))
+    let digest = hasher.finalize();
+    let bits = digest.iter().take(10).fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
+    (0..16)
+        .map(|i| char::from(b"abcdefghijklmnopqrstuvwxyz234567"[(bits >> (75 - 5 * i)) as usize & 31]))
         .collect()
 }
 
@@ -156,10 +158,10 @@ mod tests {
         let ids = ["eu", "eu-west"];
         assert_eq!(named("eu-west", "x", &ids), "imported-eu-west-x");
         let other = named("eu", "west-x", &ids);
-        assert_eq!(other, "imported-eu.ifn66n2ebz");
+        assert_eq!(other, "imported-eu.zhpvzaxjvde52q34");
         // Nor can one cluster take the hashed name of another.
         assert_ne!(named("eu", &other["imported-eu-".len()..], &ids), other);
-        assert!(named("eu", "west.ifn66n2ebz", &ids).starts_with("imported-eu."));
+        assert!(named("eu", "west.zhpvzaxjvde52q34", &ids).starts_with("imported-eu."));
     }
 
     #[test]
@@ -174,22 +176,34 @@ mod tests {
             assert!(named(source, "web-1").starts_with(&format!("{source}.")));
         }
         let long = named("a", &"x".repeat(252));
-        assert!(long.starts_with("a.") && long.len() == 12, "{long}");
+        assert!(long.starts_with("a.") && long.len() == 18, "{long}");
     }
 
     #[test]
     fn a_long_name_is_hashed() {
         let long = "x".repeat(250);
         let name = named("member1", &long, &["member1"]);
-        assert!(name.starts_with("imported-member1.") && name.len() == 27, "{name}");
+        assert!(name.starts_with("imported-member1.") && name.len() == 33, "{name}");
         assert_ne!(name, named("member1", &"y".repeat(250), &["member1"]));
+    }
+
+    /// Two names that the former hash (FNV-1a, 50 bits of it) had one name for; they were found in seconds.
+    #[test]
+    fn names_prepared_to_collide_get_two_names() {
+        let stem = "w".repeat(52);
+        let (one, two) = (format!("{stem}oanmfoaa"), format!("{stem}hhhmflaa"));
+        assert_ne!(hash(&[&one]), hash(&[&two]));
+        let names =
+            |name: &str| derived(&ServiceKey::parse("shop", name).unwrap()).choose(&BTreeSet::new(), false);
+        assert_ne!(names(&one), names(&two));
+        assert_eq!(hash(&["web"]).len(), 16);
     }
 
     #[test]
     fn the_derived_service_takes_the_first_name_that_is_free_and_keeps_it() {
         let key = ServiceKey::parse("shop", "web").unwrap();
         let name = |text: &str| ServiceName::parse(text).unwrap();
-        let (plain, hashed) = (name("derived-web"), name("derived-54omki7obz"));
+        let (plain, hashed) = (name("derived-web"), name("derived-4ild7vmi66mtyvpd"));
         let taken = |names: &[&ServiceName]| -> BTreeSet<ServiceKey> {
             let key = |n: &&ServiceName| ServiceKey { namespace: key.namespace.clone(), name: (*n).clone() };
             names.iter().map(key).collect()
@@ -211,7 +225,7 @@ mod tests {
         assert!(matches!(derived(&fits).choose(&BTreeSet::new(), false), Derived::Plain(_)));
         let long = ServiceKey::parse("shop", &"w".repeat(56)).unwrap();
         assert!(
-            matches!(derived(&long).choose(&BTreeSet::new(), false), Derived::TooLong(name) if name.as_str().len() == 18)
+            matches!(derived(&long).choose(&BTreeSet::new(), false), Derived::TooLong(name) if name.as_str().len() == 24)
         );
     }
 }
