@@ -1,4 +1,9 @@
 //! Garbage: objects whose owners are gone. Who owns what is read off `ownerReferences`, and kept as an index by uid.
+//!
+//! An owner is looked for where it must be: in the object's own namespace, or in none. What has the right uid elsewhere is no
+//! owner: it keeps nothing and holds nothing up.
+
+mod graph;
 
 use super::discard::drop_finalizer;
 use crate::api::ApiState;
@@ -8,52 +13,10 @@ use crate::resources::resource::Resource;
 use crate::resources::strategy::take_out;
 use crate::storage::store::{Event, EventKind, Key, Object, WriteError};
 use crate::verbs::{FOREGROUND, ORPHAN};
+use graph::Graph;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashSet;
 use std::sync::Arc;
-
-/// Who owns what.
-#[derive(Default)]
-struct Graph {
-    /// The objects that name an owner of this uid.
-    owned: HashMap<String, BTreeSet<Key>>,
-    /// The uids that an object names.
-    owners: BTreeMap<Key, Vec<String>>,
-    /// Owners that wait until what they own is gone.
-    waiting: HashMap<String, Key>,
-}
-
-impl Graph {
-    /// Learns what an object says.
-    fn put(&mut self, key: &Key, owners: &[Owner]) {
-        self.remove(key);
-        if owners.is_empty() {
-            return;
-        }
-        for owner in owners {
-            self.owned.entry(owner.uid.clone()).or_default().insert(key.clone());
-        }
-        self.owners.insert(key.clone(), owners.iter().map(|owner| owner.uid.clone()).collect());
-    }
-
-    /// Forgets what an object said; gives the uids that it named.
-    fn remove(&mut self, key: &Key) -> Vec<String> {
-        let uids = self.owners.remove(key).unwrap_or_default();
-        for uid in &uids {
-            if let Some(keys) = self.owned.get_mut(uid) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.owned.remove(uid);
-                }
-            }
-        }
-        uids
-    }
-
-    fn owned_by(&self, uid: &str) -> Vec<Key> {
-        self.owned.get(uid).into_iter().flatten().cloned().collect()
-    }
-}
 
 /// Collects garbage, for ever.
 pub(super) async fn run(state: Arc<ApiState>) {
@@ -89,15 +52,13 @@ async fn take(state: &ApiState, graph: &mut Graph, event: &Event) {
     }
     let uid = PartialObject::of(&object.body).metadata.uid.into_owned();
     let owners = graph.remove(&object.key);
-    graph.waiting.remove(&uid);
+    graph.done(&uid);
     for key in graph.owned_by(&uid) {
         judge(state, graph, &key).await;
     }
     // Its owners may have waited for nothing else.
     for owner in owners {
-        if let Some(key) = graph.waiting.get(&owner).cloned() {
-            foreground(state, graph, &key, &owner).await;
-        }
+        finish(state, graph, &owner).await;
     }
 }
 
@@ -107,7 +68,10 @@ async fn seen(state: &ApiState, graph: &mut Graph, object: &Object) {
     let uid = partial.metadata.uid.into_owned();
     let owners = partial.metadata.owner_references.unwrap_or_default();
     let finalizers = partial.metadata.finalizers.unwrap_or_default();
-    graph.put(&object.key, &owners);
+    // Owners that it named before may have waited for that.
+    for owner in graph.put(&object.key, &owners) {
+        finish(state, graph, &owner).await;
+    }
     if partial.metadata.deletion_timestamp.is_some() {
         let has = |name: &str| finalizers.iter().any(|one| one == name);
         if has(ORPHAN) {
@@ -115,7 +79,6 @@ async fn seen(state: &ApiState, graph: &mut Graph, object: &Object) {
             return;
         }
         if has(FOREGROUND) {
-            graph.waiting.insert(uid.clone(), object.key.clone());
             foreground(state, graph, &object.key, &uid).await;
             return;
         }
@@ -127,25 +90,29 @@ async fn seen(state: &ApiState, graph: &mut Graph, object: &Object) {
 
 /// What is owned stays, and forgets its owner; then the owner goes.
 async fn orphan(state: &ApiState, graph: &Graph, key: &Key, uid: &str) {
-    for dependent in graph.owned_by(uid) {
-        let forget = |object: &mut Value| forget_owners(object, &[uid.to_owned()]);
+    for dependent in graph.dependents(key, uid) {
+        let forget = |object: &mut Value| forget_owners(object, &HashSet::from([uid.to_owned()]));
         amend(state, &dependent, forget).await;
     }
     amend(state, key, |object| drop_finalizer(object, ORPHAN)).await;
 }
 
-/// What is owned goes first; then the owner goes.
+/// What is owned goes first; then the owner goes. What is owned is looked at once: afterwards each that goes, or is changed,
+/// tells.
 async fn foreground(state: &ApiState, graph: &mut Graph, key: &Key, uid: &str) {
-    let mut blocked = false;
-    for dependent in graph.owned_by(uid) {
-        judge(state, graph, &dependent).await;
-        let Some(object) = state.store.get(&dependent) else { continue };
-        let owners = PartialObject::of(&object.body).metadata.owner_references.unwrap_or_default();
-        blocked |= owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true));
+    if graph.wait(uid, key) {
+        for dependent in graph.dependents(key, uid) {
+            judge(state, graph, &dependent).await;
+        }
     }
-    if !blocked {
-        graph.waiting.remove(uid);
-        amend(state, key, |object| drop_finalizer(object, FOREGROUND)).await;
+    finish(state, graph, uid).await;
+}
+
+/// Lets an owner go that waited and that nothing holds up any more.
+async fn finish(state: &ApiState, graph: &mut Graph, uid: &str) {
+    if let Some(key) = graph.is_free(uid) {
+        graph.done(uid);
+        amend(state, &key, |object| drop_finalizer(object, FOREGROUND)).await;
     }
 }
 
@@ -158,12 +125,18 @@ async fn judge(state: &ApiState, graph: &Graph, key: &Key) {
     if owners.is_empty() || partial.metadata.deletion_timestamp.is_some() {
         return;
     }
-    let (mut solid, mut gone, mut going) = (0, Vec::new(), Vec::new());
+    let (mut solid, mut gone, mut going) = (0, HashSet::new(), HashSet::new());
     for owner in &owners {
         match find(state, key, owner) {
             Found::There => solid += 1,
-            Found::Going => going.push(owner.uid.clone()),
-            Found::Gone => gone.push(owner.uid.clone()),
+            Found::Going => {
+                going.insert(owner.uid.clone());
+            }
+            Found::Gone => {
+                gone.insert(owner.uid.clone());
+            }
+            // While one of its owners can't be told, nothing is decided about it.
+            Found::Unknown => return,
         }
     }
     let Some(resource) = resource_of(state, key) else { return };
@@ -174,8 +147,7 @@ async fn judge(state: &ApiState, graph: &Graph, key: &Key) {
         }
         return;
     }
-    let owns = !graph.owned_by(&partial.metadata.uid).is_empty();
-    let policy = if !going.is_empty() && owns {
+    let policy = if !going.is_empty() && graph.owns(&partial.metadata.uid) {
         Propagation::Foreground
     } else if finalizers.iter().any(|one| one == ORPHAN) {
         Propagation::Orphan
@@ -191,19 +163,19 @@ async fn judge(state: &ApiState, graph: &Graph, key: &Key) {
 
 /// Is an owner there?
 enum Found {
-    /// Yes, or it can't be told.
     There,
     /// It waits for what it owns to go.
     Going,
     Gone,
+    /// It can't be told: a kind that is not served may come back, and what is in no namespace can't belong to what is in one.
+    Unknown,
 }
 
 fn find(state: &ApiState, dependent: &Key, owner: &Owner) -> Found {
     let registry = state.served.now();
-    // A kind that is not served may come back: an owner of an unknown kind is not gone.
-    let Some(resource) = registry.of_kind(&owner.api_version, &owner.kind) else { return Found::There };
+    let Some(resource) = registry.of_kind(&owner.api_version, &owner.kind) else { return Found::Unknown };
     if resource.namespaced && dependent.namespace().is_empty() {
-        return Found::There;
+        return Found::Unknown;
     }
     let Some(object) = state.store.get(&resource.key(dependent.namespace(), &owner.name)) else {
         return Found::Gone;
@@ -229,7 +201,7 @@ async fn amend(state: &ApiState, key: &Key, change: impl Fn(&mut Value) -> bool)
     }
 }
 
-fn forget_owners(object: &mut Value, uids: &[String]) -> bool {
-    let forgotten = |owner: &Value| uids.iter().any(|uid| owner["uid"] == uid.as_str());
+fn forget_owners(object: &mut Value, uids: &HashSet<String>) -> bool {
+    let forgotten = |owner: &Value| owner["uid"].as_str().is_some_and(|uid| uids.contains(uid));
     take_out(&mut object["metadata"], "ownerReferences", forgotten)
 }
