@@ -6,11 +6,14 @@
 //!          └── pki: the CA and keys that sign them ◀─────┘     TokenRequest
 //! ```
 //!
-//! [`authn`], [`rbac`] and [`pki`] decide and know no server; [`filters`] asks them for each request, [`admission`] for each write.
+//! [`authn`], [`rbac`] and [`pki`] decide and know no server; [`filters`] asks them for each request, and reads `Impersonate-*`
+//! with [`impersonation`]; [`admission`] and [`escalation`] are asked for each write.
 
 pub(crate) mod admission;
 pub mod authn;
+mod escalation;
 pub(crate) mod filters;
+mod impersonation;
 pub mod pki;
 pub mod rbac;
 pub(crate) mod reviews;

@@ -1,11 +1,9 @@
-//! Policies that say no (`ValidatingAdmissionPolicy`), and the fence against giving others more than one has.
+//! Policies that say no (`ValidatingAdmissionPolicy`).
 
-use crate::access::rbac::{self, Attributes, Rule, Target};
 use crate::api::ApiState;
 use crate::http::encode;
 use crate::http::status_error::StatusError;
 use crate::resources::registry::Registry;
-use crate::resources::strategy::Special;
 use crate::resources::view;
 use crate::storage::cache::Cache;
 use crate::storage::store::{Key, Store};
@@ -161,42 +159,6 @@ impl RequestContext<'_> {
                 ))
             }
         }
-    }
-
-    /// May the user grant what this role or binding grants?
-    pub(crate) fn check_escalation(&self, object: &Value) -> Result<(), StatusError> {
-        if self.resource.rules.special != Special::Rbac || self.user.is_master() {
-            return Ok(());
-        }
-        let access = self.state.rbac.now(&self.state.store);
-        let name = text(&object["metadata"]["name"]);
-        let namespace = self.namespace();
-        let may = |verb: &str, resource: &str, name: &str| {
-            let target = Target::Resource { group: rbac::GROUP, resource, subresource: "", namespace, name };
-            access.authorize(&Attributes { user: self.user, verb, target }).allows()
-        };
-        let forbidden = |why: String| StatusError::forbidden(self.resource.plural(), name, &why);
-        let rules: Vec<Rule> = match object.get("roleRef") {
-            None => {
-                if may("escalate", &self.resource.names.plural, name) {
-                    return Ok(());
-                }
-                serde_json::from_value(object["rules"].clone()).unwrap_or_default()
-            }
-            Some(role) => {
-                let (kind, role_name) = (text(&role["kind"]), text(&role["name"]));
-                let plural = if kind == "Role" { "roles" } else { "clusterroles" };
-                if may("bind", plural, role_name) {
-                    return Ok(());
-                }
-                access.role_rules(kind, role_name, namespace).map_err(|why| {
-                    let subject = crate::http::status_error::Subject { group: rbac::GROUP, name: plural };
-                    let _ = why;
-                    StatusError::not_found(subject, role_name)
-                })?
-            }
-        };
-        access.uncovered(self.user, namespace, &rules).map_err(|escalation| forbidden(escalation.to_string()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Each request passes here before its verb: authentication, impersonation, authorisation.
 
-use crate::access::authn::{Claims, TokenIdentity, User};
+use crate::access::authn::{Claims, MASTERS, TokenIdentity, User};
+use crate::access::impersonation::{Impersonation, Right};
 use crate::access::rbac::{self, Attributes, Authorizer, Decision, Target};
 use crate::api::{ApiState, Caller};
 use crate::http::encode;
@@ -10,10 +11,10 @@ use crate::storage::cache::Cache;
 use crate::storage::store::{Key, Store};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use std::collections::BTreeMap;
+use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// Roles and bindings as the store has them; read again after each change.
+/// Roles and bindings as the store has them; each is read again after it has changed.
 #[derive(Default)]
 pub(crate) struct RbacCache {
     known: Cache<Authorizer>,
@@ -22,9 +23,17 @@ pub(crate) struct RbacCache {
 const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
 
 impl RbacCache {
-    /// Something of `rbac.authorization.k8s.io` was written.
+    /// Anything may have been written.
     pub(crate) fn changed(&self) {
         self.known.invalidate();
+    }
+
+    /// This was written. It alone is read again: who writes often must not have all roles read as often.
+    pub(crate) fn written(&self, store: &Store, key: &Key) {
+        self.known.update(|authorizer| match store.get(key) {
+            Some(object) => authorizer.put(key.resource(), &encode::read(&object.body)),
+            None => authorizer.remove(key.resource(), key.namespace(), key.name()),
+        });
     }
 
     /// The roles and bindings of this moment.
@@ -43,9 +52,15 @@ impl RbacCache {
 }
 
 impl ApiState {
-    /// Who sent this request. A wrong token is an error, none is the anonymous user.
+    /// As whom this request is served: who sent it, or who they impersonate.
     pub(crate) fn identify(&self, headers: &HeaderMap, who: &Caller) -> Result<User, StatusError> {
-        let user = match who {
+        let user = self.sender(headers, who)?;
+        self.impersonated(headers, user)
+    }
+
+    /// Who sent this request. A wrong token is an error, none is the anonymous user.
+    fn sender(&self, headers: &HeaderMap, who: &Caller) -> Result<User, StatusError> {
+        Ok(match who {
             Caller::Trusted(user) => user.clone(),
             Caller::Remote(certified) => match bearer(headers) {
                 // A certificate was checked by the handshake; a token beside it is not needed.
@@ -53,8 +68,25 @@ impl ApiState {
                 Some(token) => self.user_of(token, &[]).ok_or_else(StatusError::unauthorized)?.0,
                 None => User::anonymous(),
             },
-        };
-        self.impersonated(headers, user)
+        })
+    }
+
+    /// What has all keys in it is for `system:masters` alone, whatever roles say: for who sent the request and as whom it is
+    /// served, since a role can allow impersonation too.
+    pub(crate) fn check_master(
+        &self,
+        headers: &HeaderMap,
+        who: &Caller,
+        served_as: &User,
+        path: &str,
+    ) -> Result<(), StatusError> {
+        let sender = self.sender(headers, who)?;
+        if sender.is_master() && served_as.is_master() {
+            return Ok(());
+        }
+        let why =
+            format!("only members of the group {MASTERS:?} may get path {path:?}, whatever roles allow");
+        Err(StatusError::forbidden(Subject { group: "", name: "" }, "", &why))
     }
 
     /// The user that a token stands for, and the audiences that it is good for.
@@ -71,53 +103,34 @@ impl ApiState {
     /// Is the account of a token still there, and what the token is bound to?
     fn is_there(&self, claims: &Claims) -> bool {
         let (namespace, name, uid) = &claims.account;
-        let lives = |resource: &str, name: &str, uid: &str| {
+        let now = self.environment.now();
+        let lives = |resource: &str, namespace: &str, name: &str, uid: &str| {
             let found = self.store.get(&Key::new("", resource, namespace, name));
-            found.is_some_and(|object| encode::PartialObject::of(&object.body).metadata.uid == uid)
+            found.is_some_and(|object| {
+                let metadata = encode::PartialObject::of(&object.body).metadata;
+                metadata.uid == uid && !is_long_gone(metadata.deletion_timestamp.as_deref(), now)
+            })
         };
         let bound = claims.bound.as_ref().is_none_or(|bound| match bound.kind.as_str() {
-            "Pod" => lives("pods", &bound.name, &bound.uid),
-            "Secret" => lives("secrets", &bound.name, &bound.uid),
-            _ => true,
+            "Pod" => lives("pods", namespace, &bound.name, &bound.uid),
+            "Secret" => lives("secrets", namespace, &bound.name, &bound.uid),
+            "Node" => lives("nodes", "", &bound.name, &bound.uid),
+            // Nothing here makes such a token.
+            _ => false,
         });
-        lives("serviceaccounts", name, uid) && bound
+        lives("serviceaccounts", namespace, name, uid) && bound
     }
 
     /// The user after impersonation, if the request asks for it and the user may.
     fn impersonated(&self, headers: &HeaderMap, user: User) -> Result<User, StatusError> {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let groups: Vec<String> = headers
-            .get_all("impersonate-group")
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .map(str::to_owned)
-            .collect();
-        let Some(name) = text("impersonate-user") else {
-            if groups.is_empty() && text("impersonate-uid").is_none() {
-                return Ok(user);
-            }
-            return Err(StatusError::internal("requested impersonation without impersonating a user"));
-        };
-        let account = name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
-        let (resource, namespace, target) = match account {
-            Some((namespace, account)) => ("serviceaccounts", namespace, account),
-            None => ("users", "", name.as_str()),
-        };
-        let may = |resource: &str, namespace: &str, name: &str| {
-            let target = Target::Resource { group: "", resource, subresource: "", namespace, name };
-            self.authorize(&Attributes { user: &user, verb: "impersonate", target })
-        };
-        may(resource, namespace, target)?;
-        for group in &groups {
-            may("groups", "", group)?;
+        let asked =
+            Impersonation::read(headers).map_err(|error| StatusError::bad_request(error.to_string()))?;
+        let Some(asked) = asked else { return Ok(user) };
+        for Right { group, resource, subresource, namespace, name } in asked.rights() {
+            let target = Target::Resource { group, resource, subresource, namespace, name };
+            self.authorize(&Attributes { user: &user, verb: "impersonate", target })?;
         }
-        let mut other = match account {
-            Some((namespace, account)) if groups.is_empty() => User::service_account(namespace, account, ""),
-            _ if name == "system:anonymous" => User::anonymous(),
-            _ => User::authenticated(name, groups),
-        };
-        other.extra = BTreeMap::new();
-        Ok(other)
+        Ok(asked.into_user())
     }
 
     /// May they? Otherwise the error says why not.
@@ -151,6 +164,14 @@ impl ApiState {
         };
         self.authorize(&Attributes { user, verb: info.verb, target })
     }
+}
+
+/// Was it deleted so long ago that its tokens are no good any more, though a finalizer holds it? An ending pod keeps its own
+/// for a minute.
+fn is_long_gone(deleted: Option<&str>, now: Timestamp) -> bool {
+    const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
+    let deleted = deleted.and_then(|at| at.parse::<Timestamp>().ok());
+    deleted.is_some_and(|at| now.duration_since(at) > LEEWAY)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -20,7 +20,7 @@ use aggregate::Gather;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
@@ -102,12 +102,12 @@ fn combined(resource: &str, subresource: &str) -> String {
     if subresource.is_empty() { resource.to_owned() } else { format!("{resource}/{subresource}") }
 }
 
-/// Roles and bindings as the store has them.
+/// Roles and bindings as the store has them. A clone shares them, and costs little.
 #[derive(Debug, Clone, Default)]
 pub struct Authorizer {
     /// By namespace and name; cluster roles have the namespace "".
-    roles: BTreeMap<String, BTreeMap<String, Role>>,
-    bindings: BTreeMap<String, BTreeMap<String, Binding>>,
+    roles: BTreeMap<String, BTreeMap<String, Arc<Role>>>,
+    bindings: BTreeMap<String, BTreeMap<String, Arc<Binding>>>,
     /// The rules of aggregated roles, computed when they are first needed.
     gathered: OnceLock<BTreeMap<String, Vec<Rule>>>,
 }
@@ -149,12 +149,12 @@ impl Authorizer {
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
         match resource {
             "roles" | "clusterroles" => {
-                self.roles.entry(namespace).or_default().insert(name, Role::read(object));
-                self.gathered.take();
+                self.forget_gathered(&namespace);
+                self.roles.entry(namespace).or_default().insert(name, Arc::new(Role::read(object)));
             }
             "rolebindings" | "clusterrolebindings" => {
                 let binding = Binding::deserialize(object).unwrap_or_default();
-                self.bindings.entry(namespace).or_default().insert(name, binding);
+                self.bindings.entry(namespace).or_default().insert(name, Arc::new(binding));
             }
             _ => {}
         }
@@ -164,8 +164,13 @@ impl Authorizer {
     pub fn remove(&mut self, resource: &str, namespace: &str, name: &str) {
         match resource {
             "roles" | "clusterroles" => {
-                self.roles.get_mut(namespace).and_then(|roles| roles.remove(name));
-                self.gathered.take();
+                self.forget_gathered(namespace);
+                if let Some(roles) = self.roles.get_mut(namespace) {
+                    roles.remove(name);
+                    if roles.is_empty() {
+                        self.roles.remove(namespace);
+                    }
+                }
             }
             "rolebindings" | "clusterrolebindings" => {
                 if let Some(bindings) = self.bindings.get_mut(namespace) {
@@ -176,6 +181,13 @@ impl Authorizer {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Cluster roles gather cluster roles: those of a namespace change nothing in that.
+    fn forget_gathered(&mut self, namespace: &str) {
+        if namespace.is_empty() {
+            self.gathered.take();
         }
     }
 

@@ -201,6 +201,7 @@ pub(crate) fn token(context: &RequestContext<'_>) -> Result<Answer, StatusError>
         audiences.push(AUDIENCE.to_owned());
     }
     let bound = bound(context, &spec["boundObjectRef"])?;
+    context.admit("CREATE", &context.target.name, Some(&request), None, false)?;
     let uid = account["metadata"]["uid"].as_str().unwrap_or_default();
     let now = context.state.environment.now().as_second();
     let id = context.state.environment.uid();
@@ -237,10 +238,10 @@ fn bound(context: &RequestContext<'_>, reference: &Value) -> Result<Option<Bound
     }
     let text = |field: &str| reference[field].as_str().unwrap_or_default().to_owned();
     let (kind, name) = (text("kind"), text("name"));
-    let plural = match kind.as_str() {
-        "Pod" => "pods",
-        "Secret" => "secrets",
-        other => {
+    let plural = match (text("apiVersion").as_str(), kind.as_str()) {
+        ("v1", "Pod") => "pods",
+        ("v1", "Secret") => "secrets",
+        (_, other) => {
             let (group, version) = split_api_version(reference["apiVersion"].as_str().unwrap_or_default());
             let why = format!("cannot bind token to object of type {group}/{version}, Kind={other}");
             return Err(StatusError::bad_request(why));
@@ -250,6 +251,14 @@ fn bound(context: &RequestContext<'_>, reference: &Value) -> Result<Option<Bound
     let key = Key::new("", plural, &context.target.namespace, &name);
     let found = context.state.store.get(&key).ok_or_else(|| StatusError::not_found(subject, &name))?;
     let uid = encode::PartialObject::of(&found.body).metadata.uid.into_owned();
+    let account = &context.target.name;
+    let runs_as = |pod: &Value| pod["spec"]["serviceAccountName"].as_str().unwrap_or("default") == account;
+    if plural == "pods" && !runs_as(&encode::read(&found.body)) {
+        let why = format!(
+            "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
+        );
+        return Err(StatusError::bad_request(why));
+    }
     if !text("uid").is_empty() && text("uid") != uid {
         let why = format!(
             "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",

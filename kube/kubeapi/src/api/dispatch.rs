@@ -43,6 +43,9 @@ impl ApiState {
             .ok_or_else(|| StatusError::bad_request("the path is not valid UTF-8"))?;
         let user = self.identify(&parts.headers, who)?;
         self.authorize_request(&user, &info)?;
+        if is_own_path(&info.path) {
+            self.check_master(&parts.headers, who, &user, &info.path)?;
+        }
         match &info.target {
             None => Ok(self.page(parts, &info)),
             Some(target) => Box::pin(self.resource(parts, body, &user, &info, target)).await,
@@ -146,6 +149,11 @@ impl ApiState {
         let context = RequestContext::new(self, parts, user, info, target, resource, subresource, body)?;
         Box::pin(route(context)).await
     }
+}
+
+/// Everything below `/atoll/` is the hub's own: it has all keys in it.
+fn is_own_path(path: &str) -> bool {
+    path.trim_start_matches('/').split('/').next() == BACKUP_PATH.trim_start_matches('/').split('/').next()
 }
 
 /// How tokens of service accounts can be checked elsewhere.

@@ -47,6 +47,10 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
+/// Most letters of all warnings together, and of those that do not fit any more: clients bound what headers they read.
+const MOST_WARNED: usize = 4096;
+const MOST_WARNED_WHEN_FULL: usize = 256;
+
 impl Answer {
     fn of(code: StatusCode, kind: HeaderValue, bytes: Bytes) -> Self {
         Self { code, kind, body: Full::new(bytes).boxed_unsync(), headers: Vec::new(), session: None }
@@ -139,8 +143,15 @@ impl Answer {
 
     /// Says something to the user beside the answer.
     pub(crate) fn warn(mut self, warnings: &[String]) -> Self {
+        let mut room = MOST_WARNED;
         for text in warnings {
-            let plain: String = text.chars().filter(|letter| !letter.is_control()).collect();
+            if room == 0 {
+                break;
+            }
+            let long = if text.len() > room { MOST_WARNED_WHEN_FULL } else { text.len() };
+            let plain = text.chars().filter(|letter| !letter.is_control());
+            let plain: String = plain.take(long).collect();
+            room = room.saturating_sub(text.len());
             let quoted = plain.replace('\\', "\\\\").replace('"', "\\\"");
             if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
                 self.headers.push((WARNING, value));

@@ -1,6 +1,6 @@
 //! Why a request is refused: an error that becomes a `Status` object, worded as a Kubernetes API server words it.
 
-use atoll_apimachinery::invalid::FieldError;
+use atoll_apimachinery::invalid::{FieldError, TOLD_MOST};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -136,6 +136,7 @@ impl StatusError {
 
     /// The object breaks rules.
     pub(crate) fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
+        let errors = &errors[..errors.len().min(TOLD_MOST)];
         let mut said: Vec<String> = Vec::new();
         for error in errors {
             let text = error.to_string();

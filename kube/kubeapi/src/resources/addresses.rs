@@ -5,7 +5,7 @@ use crate::http::encode;
 use crate::resources::resource::Resource;
 use crate::resources::strategy::{Special, is_headless, needs_address, needs_node_ports};
 use crate::storage::store::{Key, Store};
-use atoll_apimachinery::invalid::FieldError;
+use atoll_apimachinery::invalid::{FieldError, TOLD_MOST};
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -284,6 +284,9 @@ fn node_ports(
     let mut mine: Vec<u16> = own.to_vec();
     let ports = service["spec"]["ports"].as_array_mut().into_iter().flatten();
     for (index, port) in ports.enumerate() {
+        if errors.len() >= TOLD_MOST {
+            break;
+        }
         let path = format!("spec.ports[{index}].nodePort");
         match port["nodePort"].as_u64().filter(|number| *number != 0) {
             Some(number) => {

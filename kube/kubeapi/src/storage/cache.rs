@@ -12,6 +12,16 @@ impl<T> Default for Cache<T> {
     }
 }
 
+impl<T: Clone> Cache<T> {
+    /// A part of what it was computed from has changed: `change` brings the value up to date. It reads what is there now, so that
+    /// of two changes the later one is not lost, whichever is told first.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut T)) {
+        if let Some(known) = &mut *self.0.write().unwrap_or_else(PoisonError::into_inner) {
+            change(Arc::make_mut(known));
+        }
+    }
+}
+
 impl<T> Cache<T> {
     /// What it was computed from has changed.
     pub(crate) fn invalidate(&self) {
@@ -37,6 +47,10 @@ mod tests {
         let cached = Cache::default();
         assert_eq!((*cached.get(|| 1), *cached.get(|| 2)), (1, 1));
         cached.invalidate();
+        cached.update(|_| unreachable!("there is nothing to bring up to date"));
         assert_eq!(*cached.get(|| 3), 3);
+        let before = cached.get(|| 4);
+        cached.update(|value| *value += 1);
+        assert_eq!((*before, *cached.get(|| 5)), (3, 4), "who has the old value keeps it");
     }
 }

@@ -22,7 +22,7 @@ impl ApiState {
             Some(expect) => Write::update(expect, move |revision| body.at(revision)),
         };
         let written = self.store.write(key, write).await?;
-        self.written(resource);
+        self.written(resource, &written.key);
         Ok(written)
     }
 
@@ -38,14 +38,14 @@ impl ApiState {
         let write = Write::delete(existing.revision, move |revision| body.at(revision));
         let gone = self.store.write(existing.key.clone(), write).await?;
         self.addresses.release(resource, shown);
-        self.written(resource);
+        self.written(resource, &existing.key);
         Ok(gone)
     }
 
     /// Something of this resource was written: what is derived from it is read again.
-    fn written(&self, resource: &Resource) {
+    fn written(&self, resource: &Resource, key: &Key) {
         match resource.stored.group.as_str() {
-            crate::access::rbac::GROUP => self.rbac.changed(),
+            crate::access::rbac::GROUP => self.rbac.written(&self.store, key),
             crate::access::admission::GROUP => self.policies.changed(),
             _ => {}
         }

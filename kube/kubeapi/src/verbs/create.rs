@@ -10,8 +10,10 @@ use crate::resources::resource::Resource;
 use crate::resources::strategy;
 use crate::storage::store::{Key, WriteError};
 use atoll_apimachinery::apply::{self, Operation};
+use atoll_apimachinery::invalid::TOLD_MOST;
 use http::StatusCode;
 use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashSet};
 
 /// How many names are tried for `generateName`.
 const NAME_ATTEMPTS: usize = 8;
@@ -80,7 +82,7 @@ impl RequestContext<'_> {
         }
         let reservation =
             reservation.map_err(|errors| plain(StatusError::invalid(resource.kind(), &name, &errors)))?;
-        self.check_escalation(&object).map_err(plain)?;
+        self.check_escalation(&object, None).map_err(plain)?;
         self.warn_of(&object, None);
         self.admit("CREATE", &name, Some(&object), None, options.dry_run).map_err(plain)?;
         if !given_revision.is_empty() && given_revision != "0" {
@@ -163,9 +165,11 @@ impl RequestContext<'_> {
         if self.resource.custom.is_none() {
             return;
         }
-        let known: Vec<&str> =
+        let known: BTreeSet<&str> =
             old.map(|old| strategy::strings(&old["metadata"]["finalizers"]).collect()).unwrap_or_default();
-        for name in strategy::strings(&object["metadata"]["finalizers"]).filter(|name| !known.contains(name))
+        for name in strategy::strings(&object["metadata"]["finalizers"])
+            .filter(|name| !known.contains(name))
+            .take(TOLD_MOST)
         {
             if !name.contains('/') && !matches!(name, "orphan" | "foregroundDeletion") {
                 self.warnings().push(format!(
@@ -192,20 +196,19 @@ pub(super) fn dedup_owners(object: &mut Value, warnings: &mut Vec<String>) {
     let Some(owners) = object["metadata"].get_mut("ownerReferences").and_then(Value::as_array_mut) else {
         return;
     };
-    let mut seen: Vec<Value> = Vec::new();
+    let mut seen = HashSet::new();
     let mut twice: Vec<String> = Vec::new();
-    for owner in owners.iter() {
-        if seen.contains(owner) {
+    owners.retain(|owner| {
+        let first = seen.insert(owner.to_string());
+        if !first && twice.len() < TOLD_MOST {
             twice.push(owner["uid"].as_str().unwrap_or_default().to_owned());
-        } else {
-            seen.push(owner.clone());
         }
-    }
+        first
+    });
     if !twice.is_empty() {
         warnings.push(format!(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             twice.join(", ")
         ));
-        *owners = seen;
     }
 }

@@ -14,6 +14,7 @@ use crate::storage::store::WriteError;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Finalizers of the garbage collector.
 pub(crate) const ORPHAN: &str = "orphan";
@@ -300,7 +301,8 @@ fn set_finalizers(resource: &Resource, new: &mut Value, options: &DeleteOptions)
     if foreground {
         finalizers.push(FOREGROUND.to_owned());
     }
-    let same = old.len() == finalizers.len() && old.iter().all(|name| finalizers.contains(name));
+    let left: BTreeSet<&String> = finalizers.iter().collect();
+    let same = old.len() == finalizers.len() && old.iter().all(|name| left.contains(name));
     if same {
         return false;
     }

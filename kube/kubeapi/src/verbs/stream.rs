@@ -15,7 +15,7 @@ use atoll_apimachinery::invalid::FieldError;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 const LOG_OPTIONS: Subject<'static> = Subject { group: "", name: "PodLogOptions" };
@@ -42,6 +42,7 @@ impl RequestContext<'_> {
         let flag = |key| self.info.query.flag(key).unwrap_or(false);
         let [stdin, stdout, stderr, tty] = ["stdin", "stdout", "stderr", "tty"].map(flag);
         let (pod, node) = self.pod()?;
+        self.admit("CONNECT", &pod.name, Some(&self.session_options(&pod)), None, false)?;
         if node.is_empty() {
             return Err(StatusError::bad_request(format!("pod {} does not have a host assigned", pod.name)));
         }
@@ -79,6 +80,23 @@ impl RequestContext<'_> {
             }
         };
         Ok(Answer::upgrade(handshake.protocol.name(), &handshake.accept, carry))
+    }
+
+    /// What a policy sees of a session: `PodExecOptions` or `PodAttachOptions`.
+    fn session_options(&self, pod: &PodRef) -> Value {
+        let kind =
+            if self.subresource == Some(Subresource::Attach) { "PodAttachOptions" } else { "PodExecOptions" };
+        let mut options = json!({"apiVersion": "v1", "kind": kind, "container": pod.container});
+        for flag in ["stdin", "stdout", "stderr", "tty"] {
+            if self.info.query.flag(flag) == Some(true) {
+                options[flag] = true.into();
+            }
+        }
+        let command: Vec<&str> = self.info.query.all("command").collect();
+        if !command.is_empty() {
+            options["command"] = json!(command);
+        }
+        options
     }
 
     /// A session begins with GET, but a user that may only read must not run commands: `create` is checked in any case.

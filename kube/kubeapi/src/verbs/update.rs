@@ -169,7 +169,7 @@ impl RequestContext<'_> {
             self.state.addresses.reserve(resource, &mut new, Some(old), &self.state.environment);
         let reservation =
             reservation.map_err(|errors| StatusError::invalid(resource.kind(), name, &errors))?;
-        self.check_escalation(&new)?;
+        self.check_escalation(&new, Some(old))?;
         if self.subresource.is_none() {
             self.warn_of(&new, Some(old));
         }

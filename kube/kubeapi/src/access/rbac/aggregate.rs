@@ -3,7 +3,7 @@
 use super::{Authorizer, Role, Rule};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// One selector of an aggregation rule.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -46,6 +46,13 @@ impl Expression {
     }
 }
 
+/// Rules, each once.
+#[derive(Default)]
+struct Gathered<'a> {
+    in_order: Vec<&'a Rule>,
+    known: HashSet<&'a Rule>,
+}
+
 impl Authorizer {
     /// The rules that an aggregating cluster role gathers now: what its `rules` should be. None if it isn't one.
     pub fn aggregated(&self, name: &str) -> Option<Vec<Rule>> {
@@ -61,21 +68,21 @@ impl Authorizer {
     pub(super) fn gathered(&self) -> &BTreeMap<String, Vec<Rule>> {
         self.gathered.get_or_init(|| {
             let gather = |name: &str| {
-                let mut rules = Vec::new();
+                let mut rules = Gathered::default();
                 self.gather(name, &mut BTreeSet::new(), &mut rules);
-                (name.to_owned(), rules)
+                (name.to_owned(), rules.in_order.into_iter().cloned().collect())
             };
             self.aggregating().map(gather).collect()
         })
     }
 
     /// Roles in order of their names, each rule once. `passed` are those above: roles may gather each other.
-    fn gather<'a>(&'a self, name: &'a str, passed: &mut BTreeSet<&'a str>, rules: &mut Vec<Rule>) {
+    fn gather<'a>(&'a self, name: &'a str, passed: &mut BTreeSet<&'a str>, rules: &mut Gathered<'a>) {
         let Some(role) = self.cluster_role(name) else { return };
         let Some(gathers) = &role.gathers else {
             for rule in &role.rules {
-                if !rules.contains(rule) {
-                    rules.push(rule.clone());
+                if rules.known.insert(rule) {
+                    rules.in_order.push(rule);
                 }
             }
             return;
@@ -93,10 +100,10 @@ impl Authorizer {
     }
 
     fn cluster_role(&self, name: &str) -> Option<&Role> {
-        self.roles.get("")?.get(name)
+        self.roles.get("")?.get(name).map(AsRef::as_ref)
     }
 
     fn cluster_roles(&self) -> impl Iterator<Item = (&String, &Role)> {
-        self.roles.get("").into_iter().flatten()
+        self.roles.get("").into_iter().flatten().map(|(name, role)| (name, role.as_ref()))
     }
 }

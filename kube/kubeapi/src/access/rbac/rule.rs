@@ -4,7 +4,7 @@ use super::{Attributes, Target, combined};
 use serde::{Deserialize, Serialize};
 
 /// A `PolicyRule`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Rule {
     /// What may be done; `*` for everything.

@@ -1,9 +1,10 @@
 //! Kinds with a rule or two: events, leases, slices, priorities, roles, bindings.
 
 use super::field::strings;
-use atoll_apimachinery::invalid::FieldError;
+use atoll_apimachinery::invalid::{FieldError, TOLD_MOST};
 use atoll_apimachinery::names;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 fn text(value: &Value) -> &str {
@@ -61,6 +62,10 @@ pub(super) fn lease(object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Most endpoints and ports of a slice, as in kube-apiserver.
+const MOST_ENDPOINTS: usize = 1000;
+const MOST_PORTS: usize = 20_000;
+
 pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>, loopback: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let kind = text(&object["addressType"]);
@@ -70,7 +75,16 @@ pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>, loopback: bool
     if old.is_some_and(|old| old["addressType"] != object["addressType"]) {
         errors.push(FieldError::invalid("addressType", kind, "field is immutable"));
     }
+    for (field, most) in [("endpoints", MOST_ENDPOINTS), ("ports", MOST_PORTS)] {
+        let count = object[field].as_array().map_or(0, Vec::len);
+        if count > most {
+            errors.push(FieldError::too_many(field, count as u64, most as u64));
+        }
+    }
     for (index, endpoint) in object["endpoints"].as_array().into_iter().flatten().enumerate() {
+        if errors.len() >= TOLD_MOST {
+            break;
+        }
         let path = format!("endpoints[{index}].addresses");
         let none = Vec::new();
         let addresses = endpoint["addresses"].as_array().unwrap_or(&none);
@@ -101,18 +115,20 @@ pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>, loopback: bool
             }
         }
     }
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     for (index, port) in object["ports"].as_array().into_iter().flatten().enumerate() {
+        if errors.len() >= TOLD_MOST {
+            break;
+        }
         let name = text(&port["name"]);
         let path = format!("ports[{index}].name");
         if !name.is_empty() {
             let wrong = names::dns1123_label(name);
             errors.extend(wrong.into_iter().map(|why| FieldError::invalid(&path, name, why)));
         }
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             errors.push(FieldError::duplicate("ports", name));
         }
-        seen.push(name);
     }
     errors
 }

@@ -1,9 +1,10 @@
 //! Services: what is not said, what stays from before, what may be.
 
 use super::field::{each, set_default as set};
-use atoll_apimachinery::invalid::FieldError;
+use atoll_apimachinery::invalid::{FieldError, TOLD_MOST};
 use atoll_apimachinery::names;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
@@ -149,9 +150,12 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             errors.extend(wrong.into_iter().map(|why| FieldError::invalid("spec.externalName", name, why)));
         }
     }
-    let mut seen_names = Vec::new();
-    let mut seen_ports = Vec::new();
+    let mut seen_names = BTreeSet::new();
+    let mut seen_ports = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
+        if errors.len() >= TOLD_MOST {
+            break;
+        }
         let path = |field: &str| format!("spec.ports[{index}].{field}");
         let name = port["name"].as_str().unwrap_or_default();
         if name.is_empty() {
@@ -161,10 +165,9 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         } else {
             let wrong = names::dns1123_label(name);
             errors.extend(wrong.into_iter().map(|why| FieldError::invalid(&path("name"), name, why)));
-            if seen_names.contains(&name) {
+            if !seen_names.insert(name) {
                 errors.push(FieldError::duplicate(&path("name"), name));
             }
-            seen_names.push(name);
         }
         let number = port["port"].as_i64().unwrap_or(0);
         if let Some(why) = names::port_number(number) {
@@ -190,13 +193,12 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             }
             _ => {}
         }
-        if seen_ports.contains(&(protocol, number)) {
+        if !seen_ports.insert((protocol, number)) {
             errors.push(FieldError::duplicate(
                 &format!("spec.ports[{index}]"),
                 json!({"protocol": protocol, "port": number}),
             ));
         }
-        seen_ports.push((protocol, number));
     }
     let affinity = spec["sessionAffinity"].as_str().unwrap_or_default();
     if !["ClientIP", "None"].contains(&affinity) {

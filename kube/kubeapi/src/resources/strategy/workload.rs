@@ -1,9 +1,10 @@
 //! Workloads: what must be there so that a cluster could run them.
 
-use atoll_apimachinery::invalid::FieldError;
+use atoll_apimachinery::invalid::{FieldError, TOLD_MOST};
 use atoll_apimachinery::names;
 use atoll_apimachinery::selector::labels;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// What is wrong with a workload of this kind.
 pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -105,11 +106,14 @@ fn pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if containers.is_empty() {
         errors.push(FieldError::required(&format!("{path}.containers"), ""));
     }
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     for (list, containers) in
         [("initContainers", spec["initContainers"].as_array().unwrap_or(&none)), ("containers", containers)]
     {
         for (index, container) in containers.iter().enumerate() {
+            if errors.len() >= TOLD_MOST {
+                return;
+            }
             let at = |field: &str| format!("{path}.{list}[{index}].{field}");
             let name = container["name"].as_str().unwrap_or_default();
             if name.is_empty() {
@@ -118,10 +122,9 @@ fn pod(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 let wrong = names::dns1123_label(name);
                 errors.extend(wrong.into_iter().map(|why| FieldError::invalid(&at("name"), name, why)));
             }
-            if !name.is_empty() && seen.contains(&name) {
+            if !seen.insert(name) && !name.is_empty() {
                 errors.push(FieldError::duplicate(&at("name"), name));
             }
-            seen.push(name);
             if container["image"].as_str().unwrap_or_default().is_empty() {
                 errors.push(FieldError::required(&at("image"), ""));
             }
