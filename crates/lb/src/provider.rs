@@ -137,6 +137,8 @@ pub struct ProviderError {
 pub enum Failure {
     /// It will not get better by itself.
     Lasting,
+    /// The same, and the service has no balancer any more: what it had is another's.
+    Withdrawn,
     /// It may work the next time.
     Passing,
     /// There was no answer in time.

@@ -33,7 +33,7 @@ struct Served(Arc<dyn Provider>);
 impl From<ProviderError> for Answer {
     fn from(error: ProviderError) -> Self {
         match error.kind {
-            Failure::Lasting => Self::failed_precondition(error.text),
+            Failure::Lasting | Failure::Withdrawn => Self::failed_precondition(error.text),
             Failure::Passing => Self::aborted(error.text),
             Failure::NoAnswer => Self::deadline_exceeded(error.text),
             Failure::Unreachable => Self::unavailable(error.text),
