@@ -6,6 +6,7 @@ mod backup;
 mod balanced;
 mod help;
 mod lb;
+mod lb_role;
 mod members;
 mod objects;
 mod policies;
