@@ -4,6 +4,7 @@
 
 mod backup;
 mod balanced;
+mod confined;
 mod help;
 mod lb;
 mod lb_role;
