@@ -1,9 +1,12 @@
 """A provider of load balancers that only hands out addresses (of 203.0.113.0/24, which is for documentation).
 
-Replace what Addresses does by calls of your cloud. Run it with `./run 127.0.0.1:7071`, and lead the hub to
-grpc://127.0.0.1:7071.
+Replace what Addresses does by calls of your cloud. On the hub's machine run it with `./run unix:///run/atoll/provider.sock`, and
+`atoll hub --lb-provider` with the same. Elsewhere: `./run grpcs://0.0.0.0:7071 ca.crt provider.crt provider.key`, and `atoll hub
+--lb-provider grpcs://HOST:7071 --lb-provider-ca ca.crt --lb-provider-cert hub.crt --lb-provider-key hub.key`. Each side shows a
+certificate of ca.crt.
 """
 
+import os
 import sys
 import threading
 from concurrent import futures
@@ -54,14 +57,28 @@ class Addresses(rpc.ProviderServicer):
         return pb.EnsureDeletedResponse()
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def main():
-    address = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:7071"
+    url, *files = sys.argv[1:] or ["unix:///tmp/atoll-provider/provider.sock"]
+    scheme, _, address = url.partition("://")
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=8))
     rpc.add_ProviderServicer_to_server(Addresses(), server)
-    port = server.add_insecure_port(address)
+    if scheme == "unix" and not files:
+        os.umask(0o117)  # the owner and the group may call, nobody else
+        server.add_insecure_port(f"unix:{address}")
+    elif scheme == "grpcs" and len(files) == 3:
+        ca, certificate, key = map(read, files)
+        server.add_secure_port(
+            address, grpc.ssl_server_credentials([(key, certificate)], root_certificates=ca, require_client_auth=True)
+        )
+    else:
+        sys.exit("usage: run unix:///PATH | grpcs://ADDRESS:PORT CA CERTIFICATE KEY")
     server.start()
-    host = address.rsplit(":", 1)[0]
-    print(f"listening on {host}:{port}", flush=True)
+    print(f"listening on {url}", flush=True)
     server.wait_for_termination()
 
 

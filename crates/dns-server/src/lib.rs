@@ -3,8 +3,8 @@
 //! ```text
 //!   the cluster's API ─▶ watch ─▶ edge (facts) ─▶ keep: catalog ─▶ live: the snapshot, swapped whole
 //!                                                                        │ read without a lock
-//!   client ─▶ udp: a thread per socket ──┐                               │
-//!   client ─▶ tcp: one thread for all ───┴─────────▶ atoll_dns::respond ◀──────┘
+//!   client ─▶ gate ─▶ udp: a thread per socket ──┐                       │
+//!   client ─────────▶ tcp: one thread for all ───┴─▶ atoll_dns::respond ◀──────┘
 //! ```
 //!
 //! Start at [`run`]. When the API is gone, answers go on from the last snapshot, and its age shows in the metrics. [`setup`] leads
@@ -13,6 +13,7 @@
 pub mod corefile;
 mod edge;
 mod error;
+mod gate;
 mod http;
 mod keep;
 mod listen;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 pub use error::ServerError;
 pub use listen::Listening;
 pub use names::Names;
-pub use options::Options;
+pub use options::{Options, RateLimit};
 
 use metrics::Metrics;
 
@@ -67,7 +68,8 @@ pub async fn serve_with(
     let Listening { udp, tcp } = listening;
     let answering = live::Answering::new(&live);
     for (number, socket) in udp.into_iter().enumerate() {
-        udp::start(socket, answering.thread(number, &metrics))?;
+        let gate = gate::Gate::new(options.rate_limit.as_ref());
+        udp::start(socket, answering.thread(number, &metrics), gate)?;
     }
     tcp::start(tcp, answering.thread(metrics.threads() - 1, &metrics))?;
     tokio::select! {

@@ -156,6 +156,17 @@ impl Answerer {
         answered
     }
 
+    /// Answers a stranger who asks too often that he should come by TCP; none: the packet deserves no answer.
+    pub(crate) fn send_to_tcp(&mut self, packet: &[u8], out: &mut Vec<u8>) -> Option<Summary> {
+        self.tally.limited(true);
+        atoll_dns::truncate(packet, out)
+    }
+
+    /// A stranger who asks too often gets nothing.
+    pub(crate) fn refuse(&self) {
+        self.tally.limited(false);
+    }
+
     /// The answer is on its way.
     pub(crate) fn count(&self, summary: Summary, transport: Transport, since: Instant) {
         self.tally.answered(summary, transport, since.elapsed());

@@ -52,6 +52,8 @@ pub(crate) struct Tally {
     truncated: AtomicU64,
     over_tcp: AtomicU64,
     dropped: AtomicU64,
+    /// Of strangers who asked too often: not answered, and sent to TCP.
+    limited: [AtomicU64; 2],
 }
 
 impl Tally {
@@ -73,6 +75,11 @@ impl Tally {
     /// A packet that deserved no answer.
     pub(crate) fn dropped(&self) {
         add(&self.dropped, 1);
+    }
+
+    /// A question of a stranger who asks too often: sent to TCP, or not answered at all.
+    pub(crate) fn limited(&self, sent_to_tcp: bool) {
+        add(&self.limited[usize::from(sent_to_tcp)], 1);
     }
 }
 
@@ -168,6 +175,12 @@ impl Collector for Page {
                 MetricType::Counter,
             )?)?;
         }
+        let help = "Questions of sources that asked too often, by what they got";
+        let mut limited = encoder.encode_descriptor("rate_limited", help, None, MetricType::Counter)?;
+        for (place, got) in ["nothing", "truncated"].into_iter().enumerate() {
+            let count = metrics.sum(|tally| &tally.limited[place]);
+            ConstCounter::new(count).encode(limited.encode_family(&[("got", got)])?)?;
+        }
         let services = i64::try_from(snapshot.services()).unwrap_or(i64::MAX);
         for (name, help, value) in [
             ("services", "Services that have a name", services),
@@ -210,6 +223,7 @@ mod tests {
             tally.answered(summary, Transport::Tcp, Duration::from_micros(3));
             tally.answered(Summary { rtype: 65_000, ..summary }, Transport::Udp, Duration::ZERO);
             tally.dropped();
+            tally.limited(true);
         });
         for line in [
             r#"atoll_dns_queries_total{zone="clusterset.local",type="A",rcode="NOERROR"} 2"#,
@@ -222,6 +236,8 @@ mod tests {
             "atoll_dns_truncated_total 4",
             "atoll_dns_tcp_queries_total 2",
             "atoll_dns_dropped_packets_total 2",
+            r#"atoll_dns_rate_limited_total{got="nothing"} 0"#,
+            r#"atoll_dns_rate_limited_total{got="truncated"} 2"#,
             "atoll_dns_synced 0",
         ] {
             assert!(page.lines().any(|said| said == line), "{line}\n{page}");

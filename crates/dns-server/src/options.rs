@@ -1,8 +1,9 @@
 //! What can be chosen when a server is started.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use atoll_dns::{Name, Settings};
+use atoll_dns::{Name, Rate, Settings};
+use ipnet::IpNet;
 
 /// How a server runs.
 #[derive(Debug, Clone)]
@@ -19,6 +20,37 @@ pub struct Options {
     pub metrics_address: Option<SocketAddr>,
     /// The id of the cluster that we are in; read from its `ClusterProperty` if none.
     pub cluster: Option<Name>,
+    /// How often strangers are answered over UDP; as often as they like if none.
+    pub rate_limit: Option<RateLimit>,
+}
+
+/// How often strangers are answered over UDP.
+#[derive(Debug, Clone)]
+pub struct RateLimit {
+    /// The sources of one network, at each socket.
+    pub rate: Rate,
+    /// Who is no stranger.
+    pub exempt: Vec<IpNet>,
+}
+
+impl Default for RateLimit {
+    /// Private addresses are no strangers: those are the pods, nodes and resolvers of a cluster, and an answer to a forged one does not
+    /// leave the network that it came from.
+    fn default() -> Self {
+        let range = |address: IpAddr, bits| IpNet::new(address, bits).ok();
+        let exempt = [
+            range([127, 0, 0, 0].into(), 8),
+            range([10, 0, 0, 0].into(), 8),
+            range([172, 16, 0, 0].into(), 12),
+            range([192, 168, 0, 0].into(), 16),
+            range([100, 64, 0, 0].into(), 10),
+            range([169, 254, 0, 0].into(), 16),
+            range([0, 0, 0, 0, 0, 0, 0, 1_u16].into(), 128),
+            range([0xfc00, 0, 0, 0, 0, 0, 0, 0_u16].into(), 7),
+            range([0xfe80, 0, 0, 0, 0, 0, 0, 0_u16].into(), 10),
+        ];
+        Self { rate: Rate::default(), exempt: exempt.into_iter().flatten().collect() }
+    }
 }
 
 impl Options {
@@ -38,6 +70,7 @@ impl Default for Options {
             sockets: std::thread::available_parallelism().map_or(1, usize::from),
             metrics_address: None,
             cluster: None,
+            rate_limit: Some(RateLimit::default()),
         }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use atoll_dns::Transport;
+use atoll_monitoring::door::{Door, attend};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::error::ServerError;
@@ -15,8 +15,10 @@ use crate::live::Answerer;
 
 /// A client that says nothing for so long is shown out.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// More connections than this wait at the door.
-const MOST: usize = 500;
+/// So many connections there are; for the next one the oldest is closed.
+const MOST: usize = 1000;
+/// So many of one address: nobody fills the room alone.
+const MOST_OF_ONE: usize = 100;
 
 /// Answers on `sockets` in a thread of its own.
 pub(crate) fn start(sockets: Vec<std::net::TcpListener>, answerer: Answerer) -> Result<(), ServerError> {
@@ -28,27 +30,27 @@ pub(crate) fn start(sockets: Vec<std::net::TcpListener>, answerer: Answerer) -> 
 
 async fn answer_all(sockets: Vec<std::net::TcpListener>, answerer: Answerer) {
     let answerer = Arc::new(Mutex::new(answerer));
-    let door = Arc::new(Semaphore::new(MOST));
+    let door = Door::new(MOST, MOST_OF_ONE);
     for socket in sockets {
         match TcpListener::from_std(socket) {
-            Ok(socket) => drop(tokio::spawn(accept_all(socket, Arc::clone(&answerer), Arc::clone(&door)))),
+            Ok(socket) => {
+                let (answerer, door) = (Arc::clone(&answerer), Arc::clone(&door));
+                tokio::spawn(async move {
+                    attend(&socket, &door, |stream| {
+                        let answerer = Arc::clone(&answerer);
+                        async move {
+                            // Whatever went wrong, the client knows.
+                            let _ = converse(stream, &answerer).await;
+                        }
+                    })
+                    .await;
+                });
+            }
             Err(error) => tracing::error!(%error, "cannot listen over TCP"),
         }
     }
     while !answerer.lock().unwrap_or_else(PoisonError::into_inner).over() {
         tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
-async fn accept_all(socket: TcpListener, answerer: Arc<Mutex<Answerer>>, door: Arc<Semaphore>) {
-    while let Ok(place) = Arc::clone(&door).acquire_owned().await {
-        let stream = atoll_monitoring::accept(&socket).await;
-        let answerer = Arc::clone(&answerer);
-        tokio::spawn(async move {
-            // Whatever went wrong, the client knows.
-            let _ = converse(stream, &answerer).await;
-            drop(place);
-        });
     }
 }
 

@@ -22,6 +22,8 @@ const FARTHEST: usize = 0x3fff;
 pub enum Transport {
     /// In a datagram: cut at what the asker takes, and marked as cut.
     Udp,
+    /// In a datagram of somebody whom we do not know, and who may be another: cut at what everybody takes.
+    UdpOfStranger,
     /// In a stream.
     Tcp,
 }
@@ -72,6 +74,27 @@ pub fn respond_from(
     }
 }
 
+/// Answers that the question should be asked by TCP, and nothing else: never longer than the question was. None: the packet deserves no
+/// answer.
+pub fn truncate(packet: &[u8], out: &mut Vec<u8>) -> Option<Summary> {
+    out.clear();
+    match Query::read(packet) {
+        Ok(query) => {
+            out.extend_from_slice(query.head);
+            let mut counts = [1, 0, 0, 0];
+            if let Some(edns) = query.edns {
+                write_edns(out, edns, rcode::NO_ERROR);
+                counts[ADDITIONALS] += 1;
+            }
+            set_flags(out, flag::TRUNCATED, rcode::NO_ERROR);
+            set_counts(out, counts);
+            Some(Summary { zone: None, rtype: query.rtype, rcode: rcode::NO_ERROR, truncated: true })
+        }
+        Err(Unread::Silent(_)) => None,
+        Err(Unread::Rejected(why)) => Some(reject(packet, why, out)),
+    }
+}
+
 /// A header that says why, and nothing else: what followed could not be read.
 fn reject(packet: &[u8], why: Rejected, out: &mut Vec<u8>) -> Summary {
     out.extend_from_slice(&packet[..HEADER]);
@@ -90,7 +113,7 @@ fn answer(
     let answer = snapshot.answer(query);
     let limit = match (transport, query.edns) {
         (Transport::Tcp, _) => u16::MAX,
-        (Transport::Udp, None) => SMALLEST_DATAGRAM,
+        (Transport::Udp, None) | (Transport::UdpOfStranger, _) => SMALLEST_DATAGRAM,
         (Transport::Udp, Some(edns)) => edns.payload.clamp(SMALLEST_DATAGRAM, LARGEST_DATAGRAM),
     };
     let limit = usize::from(limit) - if query.edns.is_some() { EDNS } else { 0 };

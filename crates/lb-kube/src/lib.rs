@@ -15,12 +15,15 @@ mod follow;
 mod merge;
 mod pool;
 mod render;
+pub mod role;
+mod sharing;
 mod state;
 
-pub use builtin::{BuiltIn, Host};
+pub use builtin::{BuiltIn, Host, News};
 pub use client::{ClientError, client};
 pub use follow::{Follow, follow};
 pub use pool::{BadPool, Pool};
+pub use sharing::Sharing;
 
 /// The namespace in the hub's API where the `ConfigMaps` are, if none is named.
 pub const NAMESPACE: &str = atoll_api::names::namespace::HUB;

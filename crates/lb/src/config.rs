@@ -36,6 +36,15 @@ use crate::desired::{Desired, Limits, Listener, Protocol, Source};
 /// The version of the form that this balancer reads and writes.
 pub const VERSION: u32 = 1;
 
+/// A longer text is none that anybody wrote for a balancer.
+const LONGEST_TEXT: usize = 64 * 1024 * 1024;
+/// So many listeners one balancer has at the most, backends one listener, and clusters with a share.
+const MOST_LISTENERS: usize = 65_536;
+const MOST_BACKENDS: usize = 16_384;
+const MOST_CLUSTERS: usize = 1024;
+/// Two names of Kubernetes and a port. Names stand in metrics and logs.
+const LONGEST_NAME: usize = 512;
+
 /// Why a configuration is not taken.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ConfigError {
@@ -111,6 +120,22 @@ pub enum Wrong {
         /// The listener.
         listener: Arc<str>,
     },
+    /// More than a balancer takes.
+    #[error("`{listener}` has more than {most} {what}")]
+    TooMany {
+        /// The listener, or the first of them.
+        listener: Arc<str>,
+        /// Of what.
+        what: &'static str,
+        /// So many may there be.
+        most: usize,
+    },
+    /// A name that is none.
+    #[error("invalid name {name:?}: 1 to {LONGEST_NAME} characters, none of them a control character")]
+    Name {
+        /// Its beginning.
+        name: String,
+    },
     /// A span or number that must not be zero.
     #[error("`{listener}`: `{field}` must be greater than zero")]
     Zero {
@@ -147,6 +172,11 @@ impl Config {
         let mut wrong = Vec::new();
         let mut seen: BTreeMap<_, Arc<str>> = BTreeMap::new();
         let mut listeners = Vec::new();
+        if let Some(first) = self.listeners.first().filter(|_| self.listeners.len() > MOST_LISTENERS) {
+            let listener = Arc::from(shown(&first.name));
+            let many = Wrong::TooMany { listener, what: "listeners beside it", most: MOST_LISTENERS };
+            return Err(ConfigError::Wrong(vec![many]));
+        }
         for config in &self.listeners {
             let listener = listener(config, &mut wrong);
             if let Some(one) = seen.insert(listener.key(), Arc::clone(&listener.name)) {
@@ -169,6 +199,9 @@ fn read(text: &str) -> Result<(Config, Vec<String>), ConfigError> {
     struct Versioned {
         version: u32,
     }
+    if text.len() > LONGEST_TEXT {
+        return Err(ConfigError::Form(format!("it is longer than {LONGEST_TEXT} bytes")));
+    }
     let mut unknown = Vec::new();
     let read: Result<Config, _> = serde_saphyr::with_deserializer_from_str(text, |deserializer| {
         serde_ignored::deserialize(deserializer, |path| unknown.push(path.to_string().replace(".?", "")))
@@ -184,7 +217,31 @@ fn read(text: &str) -> Result<(Config, Vec<String>), ConfigError> {
     }
 }
 
+/// A part of a name, for people.
+fn shown(name: &str) -> String {
+    name.chars().take(64).map(|one| if one.is_control() { '?' } else { one }).collect()
+}
+
+/// What of it a balancer can hold, and show.
+fn bounds(config: &ListenerConfig, wrong: &mut Vec<Wrong>) {
+    let clusters = config.clusters.keys().map(String::as_str);
+    let of_backends = config.backends.iter().map(|backend| &*backend.cluster).filter(|name| !name.is_empty());
+    let names = std::iter::once(config.name.as_str()).chain(clusters).chain(of_backends);
+    let is_bad = |name: &str| !(1..=LONGEST_NAME).contains(&name.len()) || name.chars().any(char::is_control);
+    let bad: BTreeSet<String> = names.filter(|name| is_bad(name)).map(shown).collect();
+    wrong.extend(bad.into_iter().map(|name| Wrong::Name { name }));
+    for (what, count, most) in [
+        ("backends", config.backends.len(), MOST_BACKENDS),
+        ("clusters", config.clusters.len(), MOST_CLUSTERS),
+    ] {
+        if count > most {
+            wrong.push(Wrong::TooMany { listener: Arc::from(shown(&config.name)), what, most });
+        }
+    }
+}
+
 fn listener(config: &ListenerConfig, wrong: &mut Vec<Wrong>) -> Listener {
+    bounds(config, wrong);
     let name = || Arc::from(&*config.name);
     let protocol = config.protocol;
     let defaults = Listener::new(&config.name, protocol, config.address, config.backends.clone());
@@ -349,6 +406,42 @@ listeners:
         ] {
             assert!(said.iter().any(|line| line.contains(part)), "{part}: {said:#?}");
         }
+    }
+
+    /// Attack: a file, or a `ConfigMap`, that fills the memory, the log or the metrics of whoever reads it.
+    #[test]
+    fn hostile_configuration_is_refused_before_it_costs_anything() {
+        let listener = |name: &str, backends: &str| {
+            format!(
+                r#"{{"listeners":[{{"name":"{name}","address":"127.0.0.1:80","backends":[{backends}]}}]}}"#
+            )
+        };
+        let many: Vec<String> = (0..=MOST_BACKENDS)
+            .map(|number| format!(r#"{{"address":"10.0.{}.{}:80"}}"#, number / 250, number % 250))
+            .collect();
+        let long = "x".repeat(LONGEST_NAME + 1);
+        for (text, want) in [
+            (listener("a", &many.join(",")), "more than 16384 backends"),
+            (listener(&long, ""), "invalid name"),
+            (listener("", ""), "invalid name"),
+            (listener("a\\nfake_metric 1\\n", ""), "invalid name \"a?fake_metric 1?\""),
+            (listener("a", r#"{"address":"10.0.0.1:80","cluster":"x\ny"}"#), "invalid name \"x?y\""),
+        ] {
+            let error = Config::read(&text).and_then(|config| config.check()).unwrap_err().to_string();
+            assert!(error.contains(want), "{error}");
+        }
+        // Aliases that double at every level: a few hundred bytes that would be many gigabytes.
+        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..12 {
+            let before = vec![format!("*a{}", level - 1); 10].join(", ");
+            bomb.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+        }
+        bomb.push_str("listeners: []\n");
+        let since = std::time::Instant::now();
+        assert!(Config::read(&bomb).is_err());
+        assert!(since.elapsed() < std::time::Duration::from_secs(5), "{:?}", since.elapsed());
+        let deep = format!("{{\"listeners\": {}", "[".repeat(100_000));
+        assert!(Config::read(&deep).is_err());
     }
 
     #[test]

@@ -4,14 +4,18 @@
 //!   controller ─▶ dyn Provider ─┬▶ one that is linked in (Registry)
 //!                               └▶ Remote ─gRPC─▶ serve ─▶ dyn Provider, or any other language
 //! ```
+//! gRPC goes over a Unix socket or over TLS with certificates on both sides (`place`, `connect`, `tls`).
 //!
-//! A cloud's team implements [`Provider`] and either links it into a binary of its own or runs it as a process with [`serve()`].
+//! A cloud's team implements [`Provider`] and either links it into a binary of its own or runs it as a process with [`serve_unix`] or [`serve_tls`].
 //! [`conformance::run`] says whether it keeps to the contract.
 
 pub mod conformance;
+mod connect;
+mod place;
 mod registry;
 mod remote;
 mod serve;
+mod tls;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +23,11 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+pub use place::{Access, RemoteError};
 pub use registry::{Registry, RegistryError};
-pub use remote::{Remote, RemoteError};
-pub use serve::serve;
+pub use remote::Remote;
+pub use serve::{listen_unix, serve, serve_tls, serve_unix};
+pub use tls::{TlsError, TlsFiles};
 /// Makes `async fn` of a trait usable through a pointer; put it above an `impl Provider`.
 pub use tonic::async_trait;
 
@@ -137,6 +143,8 @@ pub struct ProviderError {
 pub enum Failure {
     /// It will not get better by itself.
     Lasting,
+    /// The same, and the service has no balancer any more: what it had is another's.
+    Withdrawn,
     /// It may work the next time.
     Passing,
     /// There was no answer in time.

@@ -4,6 +4,8 @@
 //!   GET /readyz ─▶ serve ─▶ answer ─▶ Pages::ready, Pages::metrics ─▶ a line of text
 //! ```
 
+pub mod door;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +14,14 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+
+/// So many connections read pages at once, and so many of one address; for one too many the oldest is closed.
+const MOST: usize = 128;
+const MOST_OF_ONE: usize = 16;
+/// How long a client may take to ask, from the last answer on.
+const ASKED_WITHIN: Duration = Duration::from_secs(30);
 
 /// What there is to say.
 pub trait Pages: Send + Sync + 'static {
@@ -36,12 +44,12 @@ pub async fn accept(listener: &TcpListener) -> TcpStream {
     }
 }
 
-/// Serves the pages until it is dropped.
+/// Serves the pages until it is dropped. Whoever only holds connections open keeps nobody else from them.
 pub async fn serve(listener: TcpListener, pages: Arc<impl Pages>) {
-    loop {
-        let stream = accept(&listener).await;
+    let door = door::Door::new(MOST, MOST_OF_ONE);
+    let one = |stream| {
         let pages = Arc::clone(&pages);
-        tokio::spawn(async move {
+        async move {
             let respond = service_fn(|request: Request<Incoming>| {
                 let (status, text) = answer(&*pages, request.method(), request.uri().path());
                 let mut response = Response::new(Full::new(Bytes::from(text)));
@@ -50,10 +58,12 @@ pub async fn serve(listener: TcpListener, pages: Arc<impl Pages>) {
                 response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
                 async { Ok::<_, Infallible>(response) }
             });
-            let io = TokioIo::new(stream);
-            let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, respond).await;
-        });
-    }
+            let mut http = hyper::server::conn::http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(ASKED_WITHIN);
+            let _ = http.serve_connection(TokioIo::new(stream), respond).await;
+        }
+    };
+    door::attend(&listener, &door, one).await;
 }
 
 fn answer(pages: &impl Pages, method: &Method, path: &str) -> (StatusCode, String) {

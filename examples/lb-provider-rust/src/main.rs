@@ -1,13 +1,19 @@
 //! A provider of load balancers that only hands out addresses (of 198.51.100.0/24, which is for documentation) and remembers what
 //! was wanted. Replace what [`Addresses`] does by calls of your cloud.
 //!
-//! Run it with `cargo run -p lb-provider-rust -- 127.0.0.1:7070`, and lead the hub to `grpc://127.0.0.1:7070`.
+//! On the hub's machine: `cargo run -p lb-provider-rust -- unix:///run/atoll/provider.sock`, and `atoll hub --lb-provider` with the same.
+//! Elsewhere: `cargo run -p lb-provider-rust -- grpcs://0.0.0.0:7070 ca.crt provider.crt provider.key`, and `atoll hub --lb-provider
+//! grpcs://HOST:7070 --lb-provider-ca ca.crt --lb-provider-cert hub.crt --lb-provider-key hub.key`. Each side shows a certificate of `ca.crt`.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait, serve};
+use atoll_lb::provider::{
+    Ingress, Key, Provider, ProviderError, Spec, Status, TlsFiles, async_trait, listen_unix, serve_tls,
+    serve_unix,
+};
 use tokio::net::TcpListener;
 
 /// Who has which last byte, and what for.
@@ -56,11 +62,28 @@ impl Provider for Addresses {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> std::io::Result<()> {
-    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7070".to_owned());
-    let listener = TcpListener::bind(&address).await?;
-    println!("listening on {}", listener.local_addr()?);
-    serve(listener, Arc::new(Addresses::default())).await;
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let url = arguments.first().map_or("unix:///tmp/atoll-provider/provider.sock", String::as_str);
+    let provider = Arc::new(Addresses::default());
+    match (url.split_once("://"), &arguments[1.min(arguments.len())..]) {
+        (Some(("unix", path)), []) => {
+            let listener = listen_unix(Path::new(path))?;
+            println!("listening on {url}");
+            serve_unix(listener, provider).await;
+        }
+        (Some(("grpcs", address)), [ca, certificate, key]) => {
+            let listener = TcpListener::bind(address).await?;
+            println!("listening on {url}");
+            let files = TlsFiles { ca: ca.into(), certificate: certificate.into(), key: key.into() };
+            serve_tls(listener, files, provider).await?;
+        }
+        _ => {
+            return Err(
+                "usage: lb-provider-rust unix:///PATH | grpcs://ADDRESS:PORT CA CERTIFICATE KEY".into()
+            );
+        }
+    }
     Ok(())
 }
 
@@ -68,17 +91,18 @@ async fn main() -> std::io::Result<()> {
 mod tests {
     use std::time::Duration;
 
-    use atoll_lb::provider::{Remote, conformance};
+    use atoll_lb::provider::{Access, Remote, conformance};
 
     use super::*;
 
     #[tokio::test]
     async fn it_keeps_the_contract_over_grpc() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("grpc://{}", listener.local_addr().unwrap());
-        tokio::spawn(serve(listener, Arc::new(Addresses::default())));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("provider.sock");
+        tokio::spawn(serve_unix(listen_unix(&path).unwrap(), Arc::new(Addresses::default())));
         let patience = Duration::from_secs(20);
-        let remote = Remote::new(&url, patience).unwrap();
+        let remote =
+            Remote::new(&format!("unix://{}", path.display()), &Access::default(), patience).unwrap();
         assert_eq!(conformance::run(&remote, "rust", patience).await, []);
     }
 }

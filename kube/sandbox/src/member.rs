@@ -4,6 +4,7 @@ use crate::block::Block;
 use crate::controllers;
 use crate::network::{Dialer, Network, Resolve};
 use crate::node::{Node, NodeError, NodeOptions, Runtime};
+use crate::programs::Confinement;
 use atoll_dns::{Lookup, Name, Settings};
 use atoll_dns_server::{Listening, Names};
 use atoll_kubeapi::hosted::{HostError, HostOptions, Hosted};
@@ -35,6 +36,8 @@ pub struct Options {
     pub block: Block,
     /// The sockets of all members of this process.
     pub network: Network,
+    /// What keeps `process:` pods from what is not theirs; the member's own directory is hidden from them in any case.
+    pub confinement: Confinement,
 }
 
 /// Why a member does not start.
@@ -104,6 +107,7 @@ impl Member {
         let node = NodeOptions {
             resolver: Arc::new(Resolver(names.clone())),
             network: options.network.clone(),
+            confinement: options.confinement.and_hidden(&options.data_dir),
             ..NodeOptions::new(name(), block, client, runtime)
         };
         let node = Node::start(node).await.map_err(|source| MemberError::Node { name: name(), source })?;

@@ -25,6 +25,7 @@ pub use runtime::Runtime;
 
 use crate::block::Block;
 use crate::network::{Dialer, Gone, Network, Resolve, alive};
+use crate::programs::Confinement;
 use crate::proxy::{self, Listening, Proxy};
 use addresses::Addresses;
 use jiff::SignedDuration;
@@ -55,6 +56,8 @@ pub struct NodeOptions {
     pub runtime: Arc<Runtime>,
     /// How long a container that ended twice waits; doubled each time. Ten seconds by default.
     pub backoff: Option<Duration>,
+    /// What keeps `process:` pods from what is not theirs.
+    pub confinement: Confinement,
 }
 
 impl NodeOptions {
@@ -69,6 +72,7 @@ impl NodeOptions {
             network: Network::new(),
             runtime,
             backoff: None,
+            confinement: Confinement::default(),
         }
     }
 }
@@ -105,6 +109,7 @@ struct Shared {
     runtime: Arc<Runtime>,
     addresses: Mutex<Addresses>,
     timing: spec::Timing,
+    confinement: Confinement,
 }
 
 impl Node {
@@ -134,6 +139,7 @@ impl Node {
             runtime: options.runtime,
             addresses: Mutex::new(Addresses::new(&options.block.pods())),
             timing: spec::Timing { backoff },
+            confinement: options.confinement,
         });
         let mut tasks = JoinSet::new();
         let (alive, gone) = alive();

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod command_line;
+mod confine;
 mod echo;
 pub mod http;
 pub mod images;
@@ -21,6 +22,7 @@ mod template;
 mod tools;
 
 pub(crate) use arguments::expand;
+pub use confine::Confinement;
 pub(crate) use images::Program;
 pub(crate) use log::{Log, Stream, followed, selected};
 pub(crate) use process::ProcessEnvironment;
@@ -45,6 +47,9 @@ pub(crate) struct Context {
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Arc<BTreeMap<String, String>>,
     pub(crate) working_dir: Option<String>,
+    /// What keeps commands of this machine from what is not theirs, and a number of its own for each member.
+    pub(crate) confinement: Confinement,
+    pub(crate) member: u8,
     pub(crate) network: Network,
     pub(crate) dialer: Dialer,
     pub(crate) log: Log,

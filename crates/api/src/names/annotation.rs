@@ -56,6 +56,12 @@ pub mod balancing {
     pub const PROXY_PROTOCOL: &str = "atoll.dev/lb-proxy-protocol";
     /// On a `ConfigMap` of the built-in balancer: the uid of the `MultiClusterService` that it is for. Our own code reads it.
     pub const OWNER: &str = "atoll.dev/lb-owner";
+    /// The namespaces and services of other namespaces that may share this service's addresses, as in `billing,search/web`. It counts
+    /// only where each side names the other. Of the built-in balancer.
+    pub const SHARE_WITH: &str = "atoll.dev/lb-share-with";
+    /// On a `ConfigMap` of the built-in balancer: the place of the service among those that have each of its addresses, as in
+    /// `192.0.2.1=1`. The lowest came first. Our own code reads it.
+    pub const TURNS: &str = "atoll.dev/lb-turns";
 }
 
 /// The values of [`LIVENESS`].

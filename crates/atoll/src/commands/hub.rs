@@ -7,6 +7,8 @@ mod restore;
 pub(crate) use embedded::default_data_dir;
 
 use std::net::SocketAddr;
+use std::num::NonZero;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -17,7 +19,7 @@ use atoll_hub::connect::Api;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
 use atoll_kubeapi::hosted::HostOptions;
-use atoll_lb::provider::Registry;
+use atoll_lb::provider::{Access, Registry, RegistryError};
 use atoll_lb::{Balancer, DataPath, allow_many_files};
 use atoll_lb_kube::{Follow, Pool, follow};
 use embedded::Embedded;
@@ -51,7 +53,9 @@ use crate::signals;
   atoll hub --lb-pool 192.0.2.0/28
 
   # Load balancers of an external provider: see docs/lb.md
-  atoll hub --lb-provider grpc://127.0.0.1:7070"
+  atoll hub --lb-provider unix:///run/atoll/provider.sock
+  atoll hub --lb-provider grpcs://lb.example.com:7070 \\
+    --lb-provider-ca ca.crt --lb-provider-cert hub.crt --lb-provider-key hub.key"
 )]
 pub(crate) struct Hub {
     #[command(subcommand)]
@@ -89,12 +93,31 @@ pub(crate) struct Hub {
 /// Load balancers for `MultiClusterServices` of type `LoadBalancer`.
 #[derive(Args, Debug)]
 struct LoadBalancers {
-    /// Load balancer provider: `builtin`, `none` (another controller provides them), or grpc://HOST:PORT.
+    /// Load balancer provider: `builtin`, `none` (another controller provides them), `unix:///PATH` or `grpcs://HOST:PORT`.
     #[arg(long, value_name = "PROVIDER", default_value = "builtin")]
     lb_provider: String,
+    /// CA of the provider's certificate; for `grpcs://`.
+    #[arg(long, value_name = "FILE", requires = "lb_provider")]
+    lb_provider_ca: Option<PathBuf>,
+    /// Certificate that the hub shows to the provider. It and its key are read again for each connection.
+    #[arg(long, value_name = "FILE", requires = "lb_provider")]
+    lb_provider_cert: Option<PathBuf>,
+    /// Key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "lb_provider")]
+    lb_provider_key: Option<PathBuf>,
+    /// Name in the provider's certificate [default: the host of its address].
+    #[arg(long, value_name = "NAME", requires = "lb_provider")]
+    lb_provider_server_name: Option<String>,
+    /// Allow plain text to a provider at a loopback address, `grpc://127.0.0.1:PORT`. Every user of this host can then listen there
+    /// in its place: for trials.
+    #[arg(long, requires = "lb_provider")]
+    lb_provider_plaintext: bool,
     /// Addresses that the built-in balancer assigns to services, one per IP family. Comma-separated.
     #[arg(long, value_name = "CIDR", default_value = "", hide_default_value = true)]
     lb_pool: Pool,
+    /// How many addresses of the pool the services of one namespace can have [default: no limit].
+    #[arg(long, value_name = "NUMBER", requires = "lb_pool")]
+    lb_addresses_per_namespace: Option<NonZero<usize>>,
     /// Balance connections in this process, without privileges; otherwise run `atoll lb --hub`.
     #[arg(long)]
     lb: bool,
@@ -112,7 +135,13 @@ struct LoadBalancers {
 impl LoadBalancers {
     fn balancing(&self) -> anyhow::Result<Balancing> {
         match self.lb_provider.as_str() {
-            "builtin" => return Ok(Balancing::BuiltIn(self.lb_pool.clone())),
+            "builtin" => {
+                let pool = self.lb_pool.clone();
+                return Ok(match self.lb_addresses_per_namespace {
+                    Some(most) => Balancing::Limited(pool, most.get()),
+                    None => Balancing::BuiltIn(pool),
+                });
+            }
             other if self.lb || !self.lb_pool.is_empty() => {
                 let what =
                     format!("--lb and --lb-pool need the built-in provider, but --lb-provider is `{other}`");
@@ -123,10 +152,23 @@ impl LoadBalancers {
             "none" => return Ok(Balancing::Off),
             _ => {}
         }
-        let found = Registry::default().find(&self.lb_provider);
-        found.map(Balancing::Provider).map_err(|_| {
-            let what = format!("unknown load balancer provider `{}`", self.lb_provider);
-            Failure::usage(&what, "use builtin, none, or grpc://HOST:PORT").into()
+        let access = Access {
+            ca: self.lb_provider_ca.clone(),
+            certificate: self.lb_provider_cert.clone(),
+            key: self.lb_provider_key.clone(),
+            server_name: self.lb_provider_server_name.clone(),
+            plaintext: self.lb_provider_plaintext,
+        };
+        let found = Registry::default().find(&self.lb_provider, &access);
+        found.map(Balancing::Provider).map_err(|error| match error {
+            RegistryError::Unknown { name, .. } => {
+                let what = format!("unknown load balancer provider `{name}`");
+                Failure::usage(&what, "use builtin, none, unix:///PATH, or grpcs://HOST:PORT").into()
+            }
+            RegistryError::Remote(error) => {
+                let hint = "see --lb-provider, --lb-provider-ca, --lb-provider-cert, --lb-provider-key and --lb-provider-plaintext";
+                Failure::usage(&error.to_string(), hint).into()
+            }
         })
     }
 }

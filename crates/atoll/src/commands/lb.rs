@@ -1,12 +1,15 @@
 //! `atoll lb`: balances connections until a signal ends it.
 
+mod credentials;
+mod role;
+
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
 
 use atoll_lb::{Balancer, DataPath, allow_many_files, file};
 use atoll_lb_kube::{Follow, client, follow};
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -16,14 +19,18 @@ use crate::signals;
 
 /// Balance connections across clusters, at layer 4.
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
   # Balance the MultiClusterServices of the hub on this host; the state file
   # lets it restart while the hub is down
-  atoll lb --hub hub.kubeconfig --interface eth0 \\
+  atoll lb credentials > lb.kubeconfig
+  atoll lb --hub lb.kubeconfig --interface eth0 \\
     --state /var/lib/atoll/lb.json
 
   # Prefer backends in paris, then in tokyo
-  atoll lb --hub hub.kubeconfig --near paris,tokyo
+  atoll lb --hub lb.kubeconfig --near paris,tokyo
 
   # Use a configuration file; changes are applied within a second
   atoll lb --config lb.yaml
@@ -49,15 +56,18 @@ Configuration file:
 
 See docs/lb.md for all fields and their defaults. A change of the configuration
 closes no connection. The first SIGTERM waits for open connections to finish
-(`drain`), the second closes them. SIGHUP reloads the file at once.")]
+(`drain`), the second closes them. SIGHUP reloads the file at once."
+)]
 pub(crate) struct Lb {
+    #[command(subcommand)]
+    command: Option<LbCommand>,
     /// Configuration file with listeners and backends.
     #[arg(long, value_name = "FILE", required_unless_present = "hub")]
     config: Option<PathBuf>,
     /// Check the configuration file and exit.
     #[arg(long, conflicts_with = "hub")]
     check: bool,
-    /// Kubeconfig of the hub's API; balances its `MultiClusterServices` of type `LoadBalancer`.
+    /// Kubeconfig of the hub's API, from `atoll lb credentials`; balances its `MultiClusterServices` of type `LoadBalancer`.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     hub: Option<PathBuf>,
     /// Context in the kubeconfig [default: the current context].
@@ -91,6 +101,12 @@ pub(crate) struct Lb {
     log_format: Format,
 }
 
+#[derive(Subcommand)]
+enum LbCommand {
+    Credentials(credentials::Credentials),
+    Role(role::Role),
+}
+
 /// Which data path carries connections.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Path {
@@ -105,6 +121,11 @@ enum Path {
 
 impl Lb {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
+        match &self.command {
+            Some(LbCommand::Credentials(credentials)) => return Box::pin(credentials.run()).await,
+            Some(LbCommand::Role(role)) => return role.run(),
+            None => {}
+        }
         if let Some(config) = &self.config {
             // A file that is wrong from the start is a mistake; one that gets wrong later is not worth an outage.
             let wanted = file::read(config).map_err(|error| Failure::lb_config(&error))?;

@@ -21,6 +21,7 @@ use anyhow::Context;
 use atoll_hub::balancing::Balancing;
 use atoll_hub::connect::Api;
 use atoll_lb_kube::{Follow, follow};
+use atoll_sandbox::programs::Confinement;
 use clap::Args;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -79,6 +80,10 @@ pub(crate) struct Up {
     /// Apply examples/serve.yaml: a service in member1, exported.
     #[arg(long)]
     example: bool,
+    /// Run `process:` pods as any program of this user. By default they can't read the keys of the clusters and write to temporary
+    /// directories only.
+    #[arg(long)]
+    allow_unconfined_processes: bool,
     /// Output format of the summary.
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     output: Format,
@@ -96,10 +101,35 @@ impl Up {
         }
         let dir = Dir::for_start(self.dir.clone())?;
         if self.detach {
-            let report = detach::start(&dir, self.members, self.fresh, self.example).await?;
+            let report = detach::start(&dir, self.members, &self.flags()).await?;
             return self.print(&report);
         }
         Box::pin(self.stay(dir)).await
+    }
+
+    /// Those that a sandbox in the background is given too.
+    fn flags(&self) -> Vec<&'static str> {
+        let all = [
+            ("--fresh", self.fresh),
+            ("--example", self.example),
+            ("--allow-unconfined-processes", self.allow_unconfined_processes),
+        ];
+        all.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag).collect()
+    }
+
+    /// What `process:` pods can't read: every credential for clusters that this user has, in its usual place.
+    fn confinement(&self, dir: &Dir) -> Confinement {
+        if self.allow_unconfined_processes {
+            return Confinement::Off;
+        }
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let of_home = home.iter().flat_map(|home| [home.join(".atoll"), home.join(".kube")]);
+        let files = std::env::var_os("KUBECONFIG").unwrap_or_default();
+        let files = std::env::split_paths(&files).filter(|file| !file.as_os_str().is_empty());
+        let all =
+            [dir.0.clone()].into_iter().chain(super::hub::default_data_dir()).chain(of_home).chain(files);
+        let all = all.filter_map(|path| std::path::absolute(path).ok());
+        Confinement::Hidden(all.collect())
     }
 
     fn print(&self, report: &Report) -> anyhow::Result<()> {
@@ -148,7 +178,7 @@ impl Up {
             }
         };
         let started = tokio::select! {
-            started = Clusters::start(&dir, known, members, &runtime, &say) => Some(started),
+            started = Clusters::start(&dir, known, members, (&runtime, self.confinement(&dir)), &say) => Some(started),
             () = &mut asked => None,
         };
         let ended = match started {

@@ -176,7 +176,7 @@ impl Hub {
             "--identity",
             "hub-0",
         ]);
-        command.args(["--lb-provider", provider, "--data-dir"]).arg(data);
+        command.args(["--lb-provider", provider, "--lb-provider-plaintext", "--data-dir"]).arg(data);
         Self(command.env_clear().stderr(Stdio::null()).spawn().unwrap())
     }
 

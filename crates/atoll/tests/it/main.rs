@@ -4,8 +4,10 @@
 
 mod backup;
 mod balanced;
+mod confined;
 mod help;
 mod lb;
+mod lb_role;
 mod members;
 mod objects;
 mod policies;

@@ -4,5 +4,6 @@
 mod answering;
 mod api;
 mod cluster_zone;
+mod floods;
 mod server;
 mod staleness;

@@ -78,6 +78,11 @@ impl Server {
         reply
     }
 
+    /// Where its pages are.
+    pub(crate) fn metrics(&self) -> SocketAddr {
+        self.metrics
+    }
+
     pub(crate) async fn tcp(&self) -> TcpStream {
         TcpStream::connect(self.addresses[0]).await.unwrap()
     }

@@ -14,7 +14,13 @@ use crate::world::{World, query, shop};
 
 /// What holds for every packet.
 fn check(world: &World, packet: &[u8]) {
-    for transport in [Transport::Udp, Transport::Tcp] {
+    let mut cut = Vec::new();
+    if let Some(summary) = atoll_dns::truncate(packet, &mut cut) {
+        assert!(cut.len() <= packet.len(), "what is sent in another's name is no longer than what came");
+        assert_eq!(cut[..2], packet[..2], "the id");
+        assert_eq!((summary.rcode == 0, cut[2] & 0x82 == 0x82), (summary.truncated, summary.truncated));
+    }
+    for transport in [Transport::Udp, Transport::UdpOfStranger, Transport::Tcp] {
         let mut reply = vec![1, 2, 3];
         let Some(summary) = atoll_dns::respond(&world.snapshot, packet, transport, 3, &mut reply) else {
             assert!(packet.len() < 12 || packet[2] & 0x80 != 0, "silence is for what is no question");
@@ -23,7 +29,11 @@ fn check(world: &World, packet: &[u8]) {
         };
         assert_eq!(reply[..2], packet[..2], "the id");
         assert_eq!(reply[2] & 0x80, 0x80, "an answer");
-        let limit = if transport == Transport::Udp { 1232 } else { 65_535 };
+        let limit = match transport {
+            Transport::Udp => 1232,
+            Transport::UdpOfStranger => 512,
+            Transport::Tcp => 65_535,
+        };
         assert!(reply.len() <= limit);
         if summary.rcode == 1 || summary.rcode == 4 {
             assert_eq!(reply.len(), 12, "what can't be read is answered by a header");

@@ -34,6 +34,22 @@ fn five_hundred_endpoints_are_cut_over_udp_and_whole_over_tcp() {
     assert_eq!(reply.answers.len(), 500);
 }
 
+/// Attack: a small question with a large answer, in the name of a victim.
+#[test]
+fn a_stranger_gets_at_most_512_bytes_over_udp_whatever_he_says_he_takes() {
+    let world = crowd(500);
+    for payload in [None, Some(512), Some(1232), Some(65_535)] {
+        let (length, reply) = asked(&world, payload, Transport::UdpOfStranger);
+        assert!(reply.metadata.truncation && length <= 512, "{length} {payload:?}");
+    }
+    let mut out = Vec::new();
+    let question = query(DB, A, Some(1232));
+    atoll_dns::truncate(&question, &mut out).unwrap();
+    let reply = Message::from_vec(&out).unwrap();
+    assert!(reply.metadata.truncation && reply.answers.is_empty() && out.len() <= question.len());
+    assert!(reply.edns.is_some());
+}
+
 #[test]
 fn what_fits_is_not_cut() {
     let (length, reply) = asked(&crowd(50), Some(1232), Transport::Udp);

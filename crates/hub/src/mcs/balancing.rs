@@ -36,6 +36,8 @@ pub enum Balancing {
     Off,
     /// Atoll's own balancer, with addresses of this pool.
     BuiltIn(Pool),
+    /// The same, with at most so many addresses for the services of one namespace.
+    Limited(Pool, usize),
     /// Another provider.
     Provider(Arc<dyn Provider>),
 }
@@ -45,6 +47,7 @@ impl fmt::Debug for Balancing {
         match self {
             Self::Off => f.write_str("Off"),
             Self::BuiltIn(pool) => write!(f, "BuiltIn({pool})"),
+            Self::Limited(pool, most) => write!(f, "Limited({pool}, {most})"),
             Self::Provider(_) => f.write_str("Provider(…)"),
         }
     }
@@ -55,7 +58,7 @@ impl Balancing {
     pub(crate) fn is_on(&self) -> bool {
         match self {
             Self::Off => false,
-            Self::BuiltIn(_) | Self::Provider(_) => true,
+            Self::BuiltIn(_) | Self::Limited(..) | Self::Provider(_) => true,
         }
     }
 }
@@ -68,15 +71,17 @@ pub(crate) fn spawn(
     permit: &Permit,
     tasks: &mut JoinSet<()>,
 ) -> Option<UnboundedSender<atoll_lb::controller::Event>> {
+    let (events, inbox) = unbounded_channel();
+    let builtin = |pool: &Pool| {
+        let host = Arc::new(LeadingHub::new(client.clone(), permit.clone(), events.downgrade()));
+        BuiltIn::new(client.clone(), namespace, pool.clone(), host)
+    };
     let provider: Arc<dyn Provider> = match balancing {
         Balancing::Off => return None,
-        Balancing::BuiltIn(pool) => {
-            let host = Arc::new(LeadingHub::new(client.clone(), permit.clone()));
-            Arc::new(BuiltIn::new(client.clone(), namespace, pool.clone(), host))
-        }
+        Balancing::BuiltIn(pool) => Arc::new(builtin(pool)),
+        Balancing::Limited(pool, most) => Arc::new(builtin(pool).per_namespace(Some(*most))),
         Balancing::Provider(provider) => Arc::clone(provider),
     };
-    let (events, inbox) = unbounded_channel();
     let writer = Arc::new(Writer::new(client.clone(), permit.clone()));
     tasks.spawn(atoll_lb::controller::run(provider, writer, inbox));
     Some(events)

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_hub::balancing::Balancing;
-use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Remote, Spec, Status, async_trait, serve};
+use atoll_lb::provider::{
+    Access, Ingress, Key, Provider, ProviderError, Remote, Spec, Status, async_trait, serve,
+};
 use atoll_lb::{Balancer, DataPath};
 use atoll_lb_kube::{Follow, follow};
 use serde_json::{Value, json};
@@ -454,7 +456,7 @@ async fn whatever_a_provider_does_wrong_and_whenever_the_hub_ends_nothing_is_lef
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("grpc://{}", listener.local_addr()?);
     tokio::spawn(serve(listener, Arc::clone(&clumsy) as _));
-    let remote = Remote::new(&url, Duration::from_millis(500))?;
+    let remote = Remote::new(&url, &Access::plaintext(), Duration::from_millis(500))?;
     let mut world = World::balanced_by(Balancing::Provider(Arc::new(remote)), 1).await?;
     world.hub.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).await?;
     world.members[0].apply(service("web", 80)).await?;

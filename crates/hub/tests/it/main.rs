@@ -6,4 +6,5 @@ mod balancing;
 mod imports;
 mod mcs;
 mod policies;
+mod sharing;
 mod world;

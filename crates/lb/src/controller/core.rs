@@ -40,6 +40,15 @@ pub enum Event {
     Answered(Key, Result<Outcome, ProviderError>),
     /// A write has ended; the text says why it failed.
     Wrote(Key, Result<(), String>),
+    /// The provider took something away from a service, for another one that came first: it is made anew, or refused.
+    Displaced {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// What services were refused may be free now.
+    Room,
 }
 
 /// What a provider is asked.
@@ -107,6 +116,8 @@ pub enum Note {
     GetFailed,
     /// The provider could not make the balancer, or change it.
     EnsureFailed,
+    /// The same, and there is none any more: no address is shown.
+    Withdrawn,
     /// The provider could not delete it.
     DeleteFailed,
     /// The object could not be written.
@@ -138,6 +149,10 @@ struct Service {
     not_before: Duration,
     /// What failed for good, so that another wish is tried at once.
     refused: Option<Option<Spec>>,
+    /// What is under way may have been answered before the provider took something away.
+    displaced: bool,
+    /// What the object shows is no longer its own.
+    withdrawn: bool,
 }
 
 /// Decides. See the module.
@@ -179,6 +194,9 @@ impl Core {
                 if let Some(service) = self.services.get_mut(&key) {
                     let was_there = service.may_exist;
                     service.hear(&key, answer, now, &mut commands);
+                    if std::mem::take(&mut service.displaced) {
+                        (service.made, service.withdrawn) = (None, true);
+                    }
                     if was_there && !service.may_exist {
                         self.make_room(now);
                     }
@@ -190,6 +208,18 @@ impl Core {
                     service.wrote(&key, outcome, now, &mut commands);
                 }
                 key
+            }
+            Event::Displaced { namespace, name } => {
+                let is_it = |key: &Key| (&*key.namespace, &*key.name) == (&*namespace, &*name);
+                for (_, service) in self.services.iter_mut().filter(|(key, _)| is_it(key)) {
+                    (service.made, service.not_before) = (None, service.not_before.min(now));
+                    (service.displaced, service.withdrawn) = (service.doing.is_some(), true);
+                }
+                return self.tick(now);
+            }
+            Event::Room => {
+                self.make_room(now);
+                return self.tick(now);
             }
         };
         self.advance(&key, now, &mut commands);
@@ -286,6 +316,9 @@ impl Service {
         if !object.finalizer {
             return Some(Doing::Write(Write::AddFinalizer));
         }
+        if self.withdrawn && !object.status.ingress.is_empty() {
+            return Some(Doing::Write(Write::Status(Status::default(), false)));
+        }
         match &self.made {
             Some((made, status)) if made == spec => {
                 let no_backends = spec.leads_nowhere() && !status.ingress.is_empty();
@@ -347,6 +380,7 @@ impl Service {
                 }
                 self.failures = 0;
                 self.refused = None;
+                self.withdrawn = false;
                 // A status is not held up by the pause between rounds, but the next round is.
                 self.not_before = if status.ingress.is_empty() { now + NO_ADDRESS_YET } else { now };
                 let outdated = self.wish() != Some(&spec);
@@ -371,7 +405,9 @@ impl Service {
     fn is_outdated(&self, doing: &Doing, failure: Failure) -> bool {
         match (doing, self.wish()) {
             (Doing::Get | Doing::Make(_), None) => true,
-            (Doing::Make(spec), Some(wish)) => failure == Failure::Lasting && wish != spec,
+            (Doing::Make(spec), Some(wish)) => {
+                matches!(failure, Failure::Lasting | Failure::Withdrawn) && wish != spec
+            }
             (Doing::Get, Some(_)) | (Doing::Delete | Doing::Write(_), _) => false,
         }
     }
@@ -392,7 +428,7 @@ impl Service {
             return;
         }
         let (first, longest) = match error.kind {
-            Failure::Lasting => {
+            Failure::Lasting | Failure::Withdrawn => {
                 self.refused = Some(self.object.as_ref().and_then(|object| object.spec.clone()));
                 SELDOM
             }
@@ -401,7 +437,12 @@ impl Service {
         let pause = first.saturating_mul(1 << self.failures.min(16)).min(longest);
         self.failures = self.failures.saturating_add(1);
         self.not_before = now + pause;
+        let withdrawn = error.kind == Failure::Withdrawn;
+        if let Some(object) = self.object.as_mut().filter(|_| withdrawn) {
+            (object.status, object.no_backends, self.withdrawn) = (Status::default(), false, false);
+        }
         let (note, what) = match doing {
+            Doing::Make(_) if withdrawn => (Note::Withdrawn, "create or update the load balancer"),
             Doing::Get => (Note::GetFailed, "ask for the load balancer"),
             Doing::Make(_) => (Note::EnsureFailed, "create or update the load balancer"),
             Doing::Delete => (Note::DeleteFailed, "delete the load balancer"),

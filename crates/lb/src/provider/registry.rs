@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Provider, Remote, RemoteError};
+use super::place::Place;
+use super::{Access, Provider, Remote, RemoteError};
 
 /// How long a remote provider may take for one call.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -19,7 +20,7 @@ pub struct Registry {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// None has this name.
-    #[error("unknown provider `{name}`; known are: {}, and grpc://HOST:PORT", known.join(", "))]
+    #[error("unknown provider `{name}`; known are: {}, unix:///PATH and grpcs://HOST:PORT", known.join(", "))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -39,10 +40,10 @@ impl Registry {
         self
     }
 
-    /// The provider of this name or URL. A remote one is not called yet: it may start later than we do.
-    pub fn find(&self, name: &str) -> Result<Arc<dyn Provider>, RegistryError> {
-        if name.starts_with("grpc://") {
-            return Ok(Arc::new(Remote::new(name, DEADLINE)?));
+    /// The provider of this name or address, spoken to as `access` says. A remote one is not called yet: it may start later than we do.
+    pub fn find(&self, name: &str, access: &Access) -> Result<Arc<dyn Provider>, RegistryError> {
+        if Place::is_address(name) {
+            return Ok(Arc::new(Remote::new(name, access, DEADLINE)?));
         }
         self.linked.get(name).cloned().ok_or_else(|| RegistryError::Unknown {
             name: name.to_owned(),

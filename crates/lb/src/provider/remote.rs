@@ -1,10 +1,13 @@
 //! A provider in another process, over gRPC. Whatever it does, a call ends within its deadline.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status as Answer};
 
+use super::connect::Connector;
+use super::place::{Access, Place, RemoteError};
 use super::wire::{self, Nonsense, v1};
 use super::{Failure, Key, Provider, ProviderError, Spec, Status, async_trait};
 use v1::provider_client::ProviderClient;
@@ -23,23 +26,14 @@ pub struct Remote {
     deadline: Duration,
 }
 
-/// Why a URL leads to no provider.
-#[derive(Debug, thiserror::Error)]
-#[error("invalid address of a provider `{url}`: write it as grpc://HOST:PORT")]
-pub struct RemoteError {
-    url: String,
-}
-
 impl Remote {
-    /// The provider at `grpc://HOST:PORT`; connected to when it is called first. Every call ends within `deadline`.
-    pub fn new(url: &str, deadline: Duration) -> Result<Self, RemoteError> {
-        let bad = || RemoteError { url: url.to_owned() };
-        let rest = url.strip_prefix("grpc://").ok_or_else(bad)?;
-        let uri: http::Uri = format!("http://{rest}").parse().map_err(|_| bad())?;
-        if uri.port().is_none() || uri.path().len() > 1 || uri.query().is_some() {
-            return Err(bad());
-        }
-        let channel = Endpoint::from(uri).connect_timeout(CONNECT.min(deadline)).connect_lazy();
+    /// The provider at `unix:///PATH` or `grpcs://HOST:PORT`; connected to when it is called first. Every call ends within `deadline`.
+    pub fn new(url: &str, access: &Access, deadline: Duration) -> Result<Self, RemoteError> {
+        let place = Place::parse(url, access)?;
+        let origin: http::Uri =
+            place.origin().parse().map_err(|_| RemoteError::Form { url: url.to_owned() })?;
+        let endpoint = Endpoint::from(origin.clone()).origin(origin).connect_timeout(CONNECT.min(deadline));
+        let channel = endpoint.connect_with_connector_lazy(Connector(Arc::new(place)));
         let client = ProviderClient::new(channel).max_decoding_message_size(LONGEST_ANSWER);
         Ok(Self { client, deadline })
     }
@@ -79,10 +73,31 @@ fn failure(answer: &Answer) -> ProviderError {
         }
         _ => Failure::Passing,
     };
-    let said: String = answer.message().chars().take(LONGEST_TEXT).collect();
+    let said = match kind {
+        // Why there is no connection stands behind what gRPC says of it.
+        Failure::Unreachable => innermost(answer),
+        Failure::Lasting | Failure::Withdrawn | Failure::Passing | Failure::NoAnswer | Failure::Nonsense => {
+            answer.message().to_owned()
+        }
+    };
+    let said: String = said.chars().take(LONGEST_TEXT).collect();
     let text =
         if said.is_empty() { format!("the provider answered {}", answer.code().description()) } else { said };
     ProviderError { kind, text }
+}
+
+/// What the failure of a connection comes down to: our own word on it if there is one.
+fn innermost(answer: &Answer) -> String {
+    let mut text = answer.message().to_owned();
+    let mut cause = std::error::Error::source(answer);
+    while let Some(error) = cause {
+        text = error.to_string();
+        if error.is::<super::connect::ConnectError>() {
+            break;
+        }
+        cause = error.source();
+    }
+    text
 }
 
 impl From<Nonsense> for ProviderError {

@@ -160,7 +160,7 @@ pub(super) fn status_in(status: Option<v1::Status>) -> Result<Status, Nonsense> 
         .map(|one| match (one.ip.as_str(), one.hostname.as_str()) {
             (ip, "") => {
                 let ip = ip_in(ip)?;
-                if ip.is_unspecified() || ip.is_multicast() {
+                if !is_usable(ip) {
                     return Err(Nonsense::Unusable(ip));
                 }
                 Ok(Ingress::Ip(ip))
@@ -174,6 +174,20 @@ pub(super) fn status_in(status: Option<v1::Status>) -> Result<Status, Nonsense> 
     ingress.sort();
     ingress.dedup();
     Ok(Status { ingress })
+}
+
+/// Whether clients outside can reach it: what is each machine's own (loopback, link-local, which a cloud's metadata has too) leads them
+/// to somebody else.
+fn is_usable(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            let [first, ..] = ip.octets();
+            !(first == 0 || ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_broadcast())
+        }
+        IpAddr::V6(ip) => {
+            !(ip.is_unspecified() || ip.is_loopback() || ip.is_unicast_link_local() || ip.is_multicast())
+        }
+    }
 }
 
 fn is_hostname(name: &str) -> bool {
@@ -215,6 +229,13 @@ mod tests {
             ("192.0.2.256", "", false),
             ("0.0.0.0", "", false),
             ("ff02::1", "", false),
+            ("127.0.0.1", "", false),
+            ("::1", "", false),
+            ("::ffff:127.0.0.1", "", false),
+            ("169.254.169.254", "", false),
+            ("::ffff:169.254.169.254", "", false),
+            ("fe80::1", "", false),
+            ("255.255.255.255", "", false),
             ("", "Not A Host", false),
             ("", "-x.example.com", false),
         ] {

@@ -353,6 +353,42 @@ fn whoever_was_refused_is_asked_for_again_when_a_balancer_goes() {
     assert_eq!(core.tick(now), [Command::Call(waits, Call::Get)]);
 }
 
+/// Whoever lost his address to the one who had it first does not go on showing it.
+#[test]
+fn a_displaced_service_stops_showing_its_address_and_is_made_anew_or_refused() {
+    let (mut core, key, now) = (Core::default(), key(0, 1), Duration::from_secs(9));
+    let shown = status_of(&key);
+    let object = Object {
+        spec: Some(spec(0)),
+        status: shown.clone(),
+        no_backends: true,
+        finalizer: true,
+        deleting: false,
+    };
+    core.step(Event::Seen(key.clone(), object), now);
+    core.step(Event::Answered(key.clone(), Ok(Outcome::Found(Some(shown.clone())))), now);
+    let displaced = Event::Displaced { namespace: key.namespace.clone(), name: key.name.clone() };
+    assert_eq!(core.step(displaced.clone(), now), [], "a call is under way");
+    // What it answers may be from before.
+    let write = |status: &Status, nobody| Command::Write(key.clone(), Write::Status(status.clone(), nobody));
+    let (hidden, get) = (write(&Status::default(), false), Command::Call(key.clone(), Call::Get));
+    let late = core.step(Event::Answered(key.clone(), Ok(Outcome::Made(shown.clone()))), now);
+    assert_eq!(late, std::slice::from_ref(&hidden));
+    assert_eq!(core.step(Event::Wrote(key.clone(), Ok(())), now), std::slice::from_ref(&get));
+    // It gets another one.
+    core.step(Event::Answered(key.clone(), Ok(Outcome::Found(Some(Status::default())))), now);
+    let made = core.step(Event::Answered(key.clone(), Ok(Outcome::Made(shown.clone()))), now);
+    assert_eq!(made, [write(&shown, true)]);
+    assert_eq!(core.step(Event::Wrote(key.clone(), Ok(())), now), []);
+    // And loses that too.
+    assert_eq!(core.step(displaced, now), [hidden]);
+    assert_eq!(core.step(Event::Wrote(key.clone(), Ok(())), now), [get]);
+    core.step(Event::Answered(key.clone(), Ok(Outcome::Found(Some(Status::default())))), now);
+    core.step(Event::Answered(key.clone(), Err(ProviderError::lasting("not yours"))), now);
+    assert_eq!(core.tick(now + Duration::from_secs(59)), []);
+    assert_eq!(core.step(Event::Room, now), [Command::Call(key, Call::Get)], "it is free again");
+}
+
 #[test]
 fn what_is_wanted_by_now_does_not_wait_for_what_was_refused_meanwhile() {
     let (mut core, key, now) = (Core::default(), key(0, 1), Duration::from_secs(1));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use atoll_lb::provider::{Ingress, Key, Provider, ProviderError, Spec, Status, async_trait};
 
@@ -21,6 +22,12 @@ pub(crate) enum Lie {
     Restless,
     /// What was deleted is still there.
     Undead,
+    /// An address that is every client's own.
+    Loopback,
+    /// The metadata service of the cloud that clients run in.
+    Metadata,
+    /// More than a status can hold.
+    Huge,
 }
 
 /// A provider that keeps balancers in memory.
@@ -29,6 +36,7 @@ pub(crate) struct Liar {
     made: Mutex<BTreeMap<Key, u8>>,
     lies: Mutex<BTreeMap<String, Lie>>,
     count: Mutex<u8>,
+    calls: AtomicUsize,
 }
 
 impl Liar {
@@ -50,12 +58,19 @@ impl Liar {
         self.lies.lock().unwrap().get(&key.name).copied()
     }
 
+    /// How often it was called.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
     async fn tempt(&self, key: &Key) -> Result<(), ProviderError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         match self.lie(key) {
             Some(Lie::Hang) => std::future::pending().await,
             Some(Lie::Panic) => panic!("a provider that panics"),
             Some(Lie::Fail) => Err(ProviderError::passing("out of quota")),
-            Some(Lie::Nonsense | Lie::Restless | Lie::Undead) | None => Ok(()),
+            Some(Lie::Nonsense | Lie::Restless | Lie::Undead | Lie::Loopback | Lie::Metadata | Lie::Huge)
+            | None => Ok(()),
         }
     }
 
@@ -69,6 +84,13 @@ impl Liar {
         let ingress = match self.lie(key) {
             Some(Lie::Nonsense) => Ingress::Hostname("not a host name!".to_owned()),
             Some(Lie::Restless) => Ingress::Ip(Ipv4Addr::new(192, 0, 2, self.next()).into()),
+            Some(Lie::Loopback) => Ingress::Ip(Ipv4Addr::LOCALHOST.into()),
+            Some(Lie::Metadata) => Ingress::Ip(Ipv4Addr::new(169, 254, 169, 254).into()),
+            Some(Lie::Huge) => {
+                let all =
+                    (0..100_000_u32).map(|number| Ingress::Ip(Ipv4Addr::from(number + (10 << 24)).into()));
+                return Status { ingress: all.collect() };
+            }
             _ => Ingress::Ip(Ipv4Addr::new(192, 0, 2, number).into()),
         };
         Status { ingress: vec![ingress] }

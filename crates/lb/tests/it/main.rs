@@ -8,5 +8,6 @@ mod faults;
 mod kernel;
 mod liar;
 mod providers;
+mod secrecy;
 mod streams;
 mod world;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use atoll_lb::provider::{Failure, Key, Provider, Registry, Remote, conformance, serve};
+use atoll_lb::provider::{Access, Failure, Key, Provider, Registry, Remote, conformance, serve};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -25,7 +25,7 @@ async fn served(liar: &Arc<Liar>) -> (std::net::SocketAddr, JoinHandle<()>) {
 }
 
 fn remote(address: std::net::SocketAddr, deadline: Duration) -> Remote {
-    Remote::new(&format!("grpc://{address}"), deadline).unwrap()
+    Remote::new(&format!("grpc://{address}"), &Access::plaintext(), deadline).unwrap()
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_provider_that_dies_is_reached_again_when_it_is_back() {
     serving.abort();
     let _ = serving.await;
     liar.about(&key(), None);
-    let nobody = Remote::new(&format!("grpc://{address}"), Duration::from_secs(5)).unwrap();
+    let nobody = self::remote(address, Duration::from_secs(5));
     assert_eq!(nobody.get(&key()).await.unwrap_err().kind, Failure::Unreachable);
     let listener = TcpListener::bind(address).await.unwrap();
     let _serving = tokio::spawn(serve(listener, Arc::clone(&liar) as _));
@@ -105,11 +105,12 @@ async fn a_provider_that_dies_is_reached_again_when_it_is_back() {
 #[test]
 fn a_registry_says_who_there_is() {
     let registry = Registry::default().with("metal", Liar::default());
-    assert!(registry.find("metal").is_ok());
-    let error = registry.find("cloud").err().unwrap().to_string();
-    assert_eq!(error, "unknown provider `cloud`; known are: metal, and grpc://HOST:PORT");
-    for url in ["grpc://", "grpc://host", "grpc://host:1/path", "grpc://ho st:1"] {
-        assert!(registry.find(url).is_err(), "{url}");
+    let access = Access::default();
+    assert!(registry.find("metal", &access).is_ok());
+    let error = registry.find("cloud", &access).err().unwrap().to_string();
+    assert_eq!(error, "unknown provider `cloud`; known are: metal, unix:///PATH and grpcs://HOST:PORT");
+    for url in ["grpc://", "grpc://host", "grpc://host:1/path", "grpc://ho st:1", "grpcs://host:1"] {
+        assert!(registry.find(url, &access).is_err(), "{url}");
     }
 }
 
@@ -126,10 +127,12 @@ impl Drop for Running {
 #[tokio::test]
 async fn the_python_example_keeps_the_contract() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("unix://{}", folder.path().join("provider.sock").display());
     // Once per build directory: it comes from a package index.
     let venv = format!("{}/lb-provider-python", env!("CARGO_TARGET_TMPDIR"));
     let mut process = Command::new(format!("{root}/examples/lb-provider-python/run"))
-        .arg("127.0.0.1:0")
+        .arg(&url)
         .env("VENV", venv)
         .stdout(Stdio::piped())
         .spawn()
@@ -143,7 +146,8 @@ async fn the_python_example_keeps_the_contract() {
     });
     let (line, _output) =
         tokio::time::timeout(Duration::from_secs(300), line).await.unwrap().unwrap().unwrap();
-    let address = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("it said {line:?}"));
-    let remote = remote(address.parse().unwrap(), PATIENCE);
+    let said = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("it said {line:?}"));
+    assert_eq!(said, url);
+    let remote = Remote::new(&url, &Access::default(), PATIENCE).unwrap();
     assert_eq!(conformance::run(&remote, "python", PATIENCE).await, []);
 }

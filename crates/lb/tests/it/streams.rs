@@ -221,6 +221,27 @@ async fn backends_are_told_who_the_client_is() {
     assert_eq!(&heard[28..], b"hello");
 }
 
+/// A header of the client's own comes after ours: it is part of what he says, not of who he is.
+#[tokio::test]
+async fn a_client_that_forges_a_proxy_header_is_still_who_he_is() {
+    let listener = TcpListener::bind(any()).await.unwrap();
+    let backend = atoll_balance::Backend::new(listener.local_addr().unwrap(), "paris");
+    let world = World::new(Protocol::Tcp, &[], |listener| {
+        listener.backends = vec![backend];
+        listener.proxy_protocol = true;
+    })
+    .await;
+    let mut client = TcpStream::connect(world.address).await.unwrap();
+    let forged = *b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\0\0\x01\x0a\0\0\x02\0\x50\0\x50";
+    client.write_all(&forged).await.unwrap();
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut heard = [0; 56];
+    tokio::time::timeout(DEADLINE, stream.read_exact(&mut heard)).await.unwrap().unwrap();
+    assert_eq!(heard[16..20], [127, 0, 0, 1], "the first header is ours");
+    assert_eq!(heard[24..26], client.local_addr().unwrap().port().to_be_bytes());
+    assert_eq!(heard[28..], forged);
+}
+
 #[tokio::test]
 async fn an_idle_connection_ends_and_a_busy_one_does_not() {
     let paris = Server::tcp("paris").await;

@@ -328,6 +328,8 @@ impl Worker {
             arguments,
             environment: Arc::clone(&environment),
             working_dir: container.working_dir.clone(),
+            confinement: self.shared.confinement.clone(),
+            member: self.shared.block.0,
             network: self.shared.network.clone(),
             dialer: dialer.clone(),
             log: log.clone(),
@@ -337,6 +339,8 @@ impl Worker {
             Program::Process(_) => CommandRunner::Process(ProcessEnvironment {
                 environment,
                 working_dir: container.working_dir.clone(),
+                confinement: self.shared.confinement.clone(),
+                member: self.shared.block.0,
             }),
             _ => CommandRunner::BuiltIn(Shell {
                 dialer: dialer.clone(),

@@ -1,5 +1,6 @@
 //! A command of this machine: a child in a process group of its own, which ends with the container.
 
+use super::confine::{self, Confinement};
 use super::{Context, Pipe, Stdin, command_line};
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -12,9 +13,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-/// What a child gets of our own environment: where programs are, and how people write.
 /// How long the output of a program that has ended is read on.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// What a child gets of our own environment: where programs are, and how people write. No credentials.
 const INHERITED: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER"];
 /// What a shell says of a command that can't be run.
 const CANNOT_RUN: i32 = 126;
@@ -25,6 +26,9 @@ const PIECE: usize = 16 * 1024;
 pub(crate) struct ProcessEnvironment {
     pub(crate) environment: Arc<BTreeMap<String, String>>,
     pub(crate) working_dir: Option<String>,
+    pub(crate) confinement: Confinement,
+    /// A number of its own for each member.
+    pub(crate) member: u8,
 }
 
 /// Runs the command of a container, until it ends or is dropped. Asked to stop, it gets SIGTERM.
@@ -40,6 +44,8 @@ pub(super) async fn run(line: String, context: Context, stdin: Stdin) -> i32 {
     let around = ProcessEnvironment {
         environment: context.environment.clone(),
         working_dir: context.working_dir.clone(),
+        confinement: context.confinement.clone(),
+        member: context.member,
     };
     let (out, err) = (Pipe::stdout(&context.log), Pipe::stderr(&context.log));
     around.run(&words, stdin, out, err, Some(context.stop)).await
@@ -68,7 +74,7 @@ impl ProcessEnvironment {
         err: Pipe,
         stop: Option<tokio::sync::watch::Receiver<bool>>,
     ) -> i32 {
-        let mut child = match self.spawn(words, stdin.is_some()) {
+        let mut child = match self.spawn(words, stdin.is_some()).await {
             Ok(child) => child,
             Err(why) => {
                 err.line(&why).await;
@@ -117,12 +123,15 @@ impl ProcessEnvironment {
         }
     }
 
-    fn spawn(&self, words: &[String], piped: bool) -> Result<Child, String> {
+    async fn spawn(&self, words: &[String], piped: bool) -> Result<Child, String> {
         let (program, arguments) =
             words.split_first().ok_or("an image `process:` needs a command, there or in the container")?;
         let mut command = Command::new(program);
         command.args(arguments).env_clear();
         command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        if confine::changes_user(&self.confinement) {
+            command.env("HOME", std::env::temp_dir()); // that of root is not its own
+        }
         command.envs(self.environment.iter());
         if let Some(folder) = &self.working_dir {
             command.current_dir(folder);
@@ -130,7 +139,8 @@ impl ProcessEnvironment {
         command.stdin(if piped { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
-        command.spawn().map_err(|error| format!("cannot run `{program}` on this machine: {error}"))
+        let spawned = confine::spawn(command, &self.confinement, self.member).await;
+        spawned.map_err(|error| format!("cannot run `{program}` on this machine: {error}"))
     }
 }
 

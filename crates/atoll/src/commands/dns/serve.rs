@@ -1,11 +1,13 @@
 //! `atoll dns`: runs the DNS server until a signal ends it.
 
 use std::net::SocketAddr;
+use std::num::NonZero;
 
-use atoll_dns::{Name, Settings};
-use atoll_dns_server::{Options, watch_config};
+use atoll_dns::{Name, Rate, Settings};
+use atoll_dns_server::{Options, RateLimit, watch_config};
 use atoll_hub::connect;
 use clap::Args;
+use ipnet::IpNet;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{ClusterApi, zone};
@@ -31,6 +33,13 @@ pub(super) struct Serve {
     /// ID of this cluster [default: its `ClusterProperty`].
     #[arg(long, value_name = "ID", value_parser = zone)]
     cluster: Option<Name>,
+    /// Answers per second over UDP to the sources of one network (IPv4 /24, IPv6 /56) that are not exempt, at each socket; 0: no limit.
+    /// Some questions above it are answered by "ask over TCP", the others not at all.
+    #[arg(long, value_name = "NUMBER", default_value_t = Rate::default().per_second.get())]
+    rate_limit: u32,
+    /// Networks of sources that are not limited. Comma-separated [default: private, loopback and link-local addresses].
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    rate_limit_exempt: Option<Vec<IpNet>>,
     /// Address to serve /healthz, /readyz and /metrics on [default: not served].
     #[arg(long, value_name = "ADDRESS")]
     metrics_address: Option<SocketAddr>,
@@ -51,6 +60,7 @@ impl Serve {
             sockets: self.sockets.unwrap_or(defaults.sockets),
             metrics_address: self.metrics_address,
             cluster: self.cluster,
+            rate_limit: rate_limit(self.rate_limit, self.rate_limit_exempt),
         };
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -62,4 +72,11 @@ impl Serve {
         tracing::info!("stopping");
         Ok(())
     }
+}
+
+fn rate_limit(per_second: u32, exempt: Option<Vec<IpNet>>) -> Option<RateLimit> {
+    let per_second = NonZero::new(per_second)?;
+    let defaults = RateLimit::default();
+    let rate = Rate { per_second, burst: per_second.saturating_mul(NonZero::new(2)?), ..defaults.rate };
+    Some(RateLimit { rate, exempt: exempt.unwrap_or(defaults.exempt) })
 }

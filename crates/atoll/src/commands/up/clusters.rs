@@ -15,6 +15,7 @@ use atoll_kubeapi::server::ServeError;
 use atoll_lb_kube::Pool;
 use atoll_sandbox::block::Block;
 use atoll_sandbox::member::Member;
+use atoll_sandbox::programs::Confinement;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::Namespace;
@@ -58,7 +59,7 @@ impl Clusters {
         dir: &Dir,
         known: Option<State>,
         count: usize,
-        runtime: &Runtime,
+        (runtime, confinement): (&Runtime, Confinement),
         say: &dyn Fn(&str),
     ) -> anyhow::Result<Self> {
         let _turn = turn().await;
@@ -91,7 +92,7 @@ impl Clusters {
             state.members.push(state::Member { name: format!("member{number}"), block: block.0 });
         }
         dir.save(&state)?;
-        let members = Members::new(dir, &state.members, runtime.handle());
+        let members = Members::new(dir, &state.members, runtime.handle(), &confinement);
         members.start_all().await?;
         let started = members.all().await;
         for member in &started {

@@ -13,12 +13,7 @@ use crate::failure::Failure;
 use crate::progress;
 
 /// Starts it and waits until it is ready, or has failed.
-pub(super) async fn start(
-    dir: &Dir,
-    members: Option<usize>,
-    fresh: bool,
-    example: bool,
-) -> anyhow::Result<Report> {
+pub(super) async fn start(dir: &Dir, members: Option<usize>, flags: &[&str]) -> anyhow::Result<Report> {
     if let Some(process) = dir.running()? {
         let what = format!("another `atoll up` is running in {}, process {process}", dir.0.display());
         return Err(Failure::usage(&what, "stop it with `atoll down`, or use another --dir").into());
@@ -29,11 +24,7 @@ pub(super) async fn start(
     if let Some(members) = members {
         command.arg("--members").arg(members.to_string());
     }
-    for (flag, set) in [("--fresh", fresh), ("--example", example)] {
-        if set {
-            command.arg(flag);
-        }
-    }
+    command.args(flags);
     let complaints = nameless_file()?;
     command
         .stdin(Stdio::null())

@@ -9,6 +9,7 @@ use atoll_kubeapi::server::ServeError;
 use atoll_sandbox::block::Block;
 use atoll_sandbox::member::{Member, MemberError, Options};
 use atoll_sandbox::network::{Network, OFFSET};
+use atoll_sandbox::programs::Confinement;
 use futures_util::future::{join_all, try_join_all};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -30,7 +31,12 @@ struct Slot {
 }
 
 impl Members {
-    pub(crate) fn new(dir: &Dir, members: &[state::Member], runtime: &Handle) -> Self {
+    pub(crate) fn new(
+        dir: &Dir,
+        members: &[state::Member],
+        runtime: &Handle,
+        confinement: &Confinement,
+    ) -> Self {
         let network = Network::new();
         let slot = |member: &state::Member| Slot {
             options: Options {
@@ -38,6 +44,7 @@ impl Members {
                 data_dir: dir.member(&member.name),
                 block: Block(member.block),
                 network: network.clone(),
+                confinement: confinement.clone(),
             },
             member: Mutex::new(None),
         };

@@ -1,11 +1,13 @@
 //! What the built-in provider asks the hub that runs it: whether it leads, and whether the pool leads anywhere beside the members.
 
 use atoll_api::types::Cluster;
+use atoll_lb::controller::Event;
 use atoll_lb::provider::{ProviderError, async_trait};
-use atoll_lb_kube::{Host, Pool};
+use atoll_lb_kube::{Host, News, Pool};
 use atoll_member::Permit;
 use kube::api::ListParams;
 use kube::{Api, Client};
+use tokio::sync::mpsc::WeakUnboundedSender;
 
 use crate::membership::connect::why;
 use crate::membership::join::known;
@@ -17,11 +19,13 @@ use crate::membership::networks::{Kind, Networks, Ranges, overlap};
 pub(super) struct LeadingHub {
     client: Client,
     permit: Permit,
+    /// The controller. It ends when nobody else sends to it.
+    controller: WeakUnboundedSender<Event>,
 }
 
 impl LeadingHub {
-    pub(super) fn new(client: Client, permit: Permit) -> Self {
-        Self { client, permit }
+    pub(super) fn new(client: Client, permit: Permit, controller: WeakUnboundedSender<Event>) -> Self {
+        Self { client, permit, controller }
     }
 }
 
@@ -39,6 +43,17 @@ impl Host for LeadingHub {
         let members: Vec<_> = clusters.iter().map(known).collect();
         fits(pool, members.iter().map(|(name, one)| (name.as_str(), &one.networks)))
             .map_err(|overlaps| ProviderError::lasting(overlaps.to_string()))
+    }
+
+    fn news(&self, news: News) {
+        let event = match news {
+            News::Displaced { namespace, name } => Event::Displaced { namespace, name },
+            News::Room => Event::Room,
+        };
+        if let Some(controller) = self.controller.upgrade() {
+            // Nobody listens any more: it is over.
+            let _ = controller.send(event);
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use atoll_api::names::annotation::balancing::{
-    ADDRESSES, ALGORITHM, LEAST_CONNECTIONS, MAGLEV, TIERS, WEIGHTS,
+    ADDRESSES, ALGORITHM, LEAST_CONNECTIONS, MAGLEV, SHARE_WITH, TIERS, WEIGHTS,
 };
 use atoll_engine::facts::Protocol;
 use atoll_engine::plan::Balanced;
 use atoll_lb::provider::{self, Port, Share, Spec};
+use atoll_lb_kube::Sharing;
 
 /// What kubectl notes for itself is no setting.
 const NOTED_BY_KUBECTL: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -94,6 +95,7 @@ pub(crate) fn remarks(annotations: &BTreeMap<String, String>) -> Vec<String> {
             .filter(|text| !text.is_empty() && text.parse::<std::net::IpAddr>().is_err())
             .map(|text| format!("invalid address {text:?} in {ADDRESSES}")),
     );
+    odd.extend(Sharing::parse(annotations.get(SHARE_WITH).map(String::as_str).unwrap_or_default()).1);
     odd
 }
 
@@ -147,6 +149,8 @@ mod tests {
             (ALGORITHM, "Random", 1),
             (ADDRESSES, "10.0.0.1, fd00::1", 0),
             (ADDRESSES, "10.0.0.300", 1),
+            (SHARE_WITH, "billing,search/web", 0),
+            (SHARE_WITH, "*", 1),
         ] {
             assert_eq!(remarks(&annotated(&[(key, text)])).len(), said, "{key}: {text}");
         }

@@ -173,12 +173,14 @@ impl Services for Writer {
         let (good, reason) = match note {
             Note::Recovered => (true, reasons::BALANCED),
             Note::GetFailed => (false, reasons::GET_FAILED),
-            Note::EnsureFailed => (false, reasons::ENSURE_FAILED),
+            Note::EnsureFailed | Note::Withdrawn => (false, reasons::ENSURE_FAILED),
             Note::DeleteFailed => (false, reasons::DELETE_FAILED),
             Note::WriteFailed => (false, reasons::WRITE_FAILED),
         };
         let shown = Shown { ready: good, reason, message: text };
-        if let Err(error) = self.show(key, None, shown).await {
+        let nothing = Status::default();
+        let status = (note == Note::Withdrawn).then_some(&nothing);
+        if let Err(error) = self.show(key, status, shown).await {
             tracing::debug!(service = %key, why = why(&error), "cannot write the condition of its load balancer");
         }
         let about = About::multi_cluster_service(&key.namespace, &key.name, &key.uid);
