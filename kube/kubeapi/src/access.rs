@@ -9,6 +9,7 @@
 //! [`authn`], [`rbac`] and [`pki`] decide and know no server; [`filters`] asks them for each request, [`admission`] for each write.
 
 pub(crate) mod admission;
+pub(crate) mod audit;
 pub mod authn;
 pub(crate) mod filters;
 pub mod pki;

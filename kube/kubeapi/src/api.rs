@@ -17,6 +17,7 @@ use crate::pods::Pods;
 use crate::resources::addresses::{Addresses, Network};
 use crate::resources::registry::{Registry, Served};
 use crate::storage::store::Store;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ pub(crate) struct ApiState {
     pub(crate) floor: std::sync::atomic::AtomicU64,
     /// Who runs the pods; without them, pods are only kept.
     pub(crate) pods: Option<Arc<dyn Pods>>,
+    /// Where requests are noted, if anywhere.
+    pub(crate) audit: Option<atoll_audit::Log>,
     /// What `/version` says.
     pub(crate) version: &'static str,
 }
@@ -60,6 +63,7 @@ pub struct Options {
     pods: Option<Arc<dyn Pods>>,
     network: Network,
     loopback_endpoints: bool,
+    audit: Option<atoll_audit::Log>,
 }
 
 impl Default for Options {
@@ -71,6 +75,7 @@ impl Default for Options {
             pods: None,
             network: Network::default(),
             loopback_endpoints: false,
+            audit: None,
         }
     }
 }
@@ -112,6 +117,13 @@ impl Options {
         self
     }
 
+    /// Where requests are noted; nowhere by default.
+    #[must_use]
+    pub fn audit(mut self, log: Option<atoll_audit::Log>) -> Self {
+        self.audit = log;
+        self
+    }
+
     /// Whether endpoints may be loopback addresses (127.0.0.0/8), as they are where clusters live in one process. A real
     /// API server refuses them.
     #[must_use]
@@ -145,6 +157,7 @@ impl Api {
             tokens: options.tokens,
             data_dir: options.data_dir,
             pods: options.pods,
+            audit: options.audit,
             namespaces: tokio::sync::RwLock::new(()),
             floor: std::sync::atomic::AtomicU64::new(0),
             version: KUBERNETES,
@@ -169,9 +182,9 @@ impl Api {
         ))
     }
 
-    /// The API for a connection: `certified` is whom a verified client certificate names.
-    pub(crate) fn connection(&self, certified: Option<User>) -> Service {
-        Service::remote(self.clone(), certified)
+    /// The API for a connection from `peer`: `certified` is whom a verified client certificate names.
+    pub(crate) fn connection(&self, certified: Option<User>, peer: Option<IpAddr>) -> Service {
+        Service::remote(self.clone(), certified, peer)
     }
 
     /// The store below.

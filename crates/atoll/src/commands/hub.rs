@@ -1,5 +1,6 @@
 //! `atoll hub`: runs the hub until a signal ends it.
 
+mod audit;
 mod backup;
 pub(crate) mod embedded;
 mod restore;
@@ -41,6 +42,9 @@ use crate::signals;
   atoll hub --data-dir /var/lib/atoll --api-address 0.0.0.0:6443 \\
     --api-name hub.example.com
 
+  # Note every request, and every write into members, in a file
+  atoll hub --data-dir /var/lib/atoll --audit-log-path /var/log/atoll/audit.log
+
   # Use an existing API server; one of several replicas is the leader
   atoll hub --context hub --identity hub-1
 
@@ -79,6 +83,8 @@ pub(crate) struct Hub {
     /// Create the namespaces of the hub in every member.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     namespace_sync: bool,
+    #[command(flatten)]
+    audit: audit::AuditLog,
     #[command(flatten)]
     lb: LoadBalancers,
     /// Format of log lines; logs go to stderr.
@@ -178,11 +184,16 @@ impl Hub {
             Some(identity) => identity,
             None => host().context("cannot determine the host name; set --identity")?,
         };
+        let audit = self.audit.open()?;
         let own = match self.api.own_data_dir() {
             Some(data_dir) => {
                 let host =
                     HostOptions { data_dir: &data_dir, address: self.api_address, names: &self.api_name };
-                Some(Embedded::start(&host).await.map_err(|error| Failure::own_api(&error))?)
+                Some(
+                    Embedded::start(&host, audit.clone())
+                        .await
+                        .map_err(|error| Failure::own_api(&error))?,
+                )
             }
             None => None,
         };
@@ -201,6 +212,7 @@ impl Hub {
             settings: Settings { liveness, ..Settings::default() },
             sync_namespaces: self.namespace_sync,
             balancing,
+            audit: audit.clone(),
             ..Options::new(identity)
         };
         let asked = signals::shutdown()?;
@@ -248,6 +260,9 @@ impl Hub {
                 () = balancer.finish() => {}
                 () = again => {}
             }
+        }
+        if let Some(audit) = &audit {
+            audit.flush(Duration::from_secs(2));
         }
         Ok(ended?)
     }

@@ -1,5 +1,6 @@
 //! Each request passes here before its verb: authentication, impersonation, authorisation.
 
+use crate::access::audit;
 use crate::access::authn::{Claims, TokenIdentity, User};
 use crate::access::rbac::{self, Attributes, Authorizer, Decision, Target};
 use crate::api::{ApiState, Caller};
@@ -10,6 +11,7 @@ use crate::storage::cache::Cache;
 use crate::storage::store::{Key, Store};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::request::Parts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,7 +46,8 @@ impl RbacCache {
 
 impl ApiState {
     /// Who sent this request. A wrong token is an error, none is the anonymous user.
-    pub(crate) fn identify(&self, headers: &HeaderMap, who: &Caller) -> Result<User, StatusError> {
+    pub(crate) fn identify(&self, parts: &Parts, who: &Caller) -> Result<User, StatusError> {
+        let headers = &parts.headers;
         let user = match who {
             Caller::Trusted(user) => user.clone(),
             Caller::Remote(certified) => match bearer(headers) {
@@ -54,7 +57,8 @@ impl ApiState {
                 None => User::anonymous(),
             },
         };
-        self.impersonated(headers, user)
+        audit::authenticated(parts, &user);
+        self.impersonated(parts, user)
     }
 
     /// The user that a token stands for, and the audiences that it is good for.
@@ -84,7 +88,8 @@ impl ApiState {
     }
 
     /// The user after impersonation, if the request asks for it and the user may.
-    fn impersonated(&self, headers: &HeaderMap, user: User) -> Result<User, StatusError> {
+    fn impersonated(&self, parts: &Parts, user: User) -> Result<User, StatusError> {
+        let headers = &parts.headers;
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let groups: Vec<String> = headers
             .get_all("impersonate-group")
@@ -107,6 +112,8 @@ impl ApiState {
             let target = Target::Resource { group: "", resource, subresource: "", namespace, name };
             self.authorize(&Attributes { user: &user, verb: "impersonate", target })
         };
+        let asked = User { name: name.clone(), groups: groups.clone(), ..User::default() };
+        audit::impersonated(parts, &asked);
         may(resource, namespace, target)?;
         for group in &groups {
             may("groups", "", group)?;
@@ -117,28 +124,22 @@ impl ApiState {
             _ => User::authenticated(name, groups),
         };
         other.extra = BTreeMap::new();
+        audit::impersonated(parts, &other);
         Ok(other)
     }
 
     /// May they? Otherwise the error says why not.
     pub(crate) fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), StatusError> {
-        match self.rbac.now(&self.store).authorize(attributes) {
-            Decision::Allow { .. } => Ok(()),
-            Decision::NoOpinion { reason } => {
-                let why = rbac::denial(attributes, &reason);
-                let (subject, name) = match attributes.target {
-                    Target::Resource { group, resource, name, .. } => {
-                        (Subject { group, name: resource }, name)
-                    }
-                    Target::Path(_) => (Subject { group: "", name: "" }, ""),
-                };
-                Err(StatusError::forbidden(subject, name, &why))
-            }
-        }
+        judged(attributes, self.rbac.now(&self.store).authorize(attributes))
     }
 
     /// May this call be made?
-    pub(crate) fn authorize_request(&self, user: &User, info: &RequestInfo) -> Result<(), StatusError> {
+    pub(crate) fn authorize_request(
+        &self,
+        parts: &Parts,
+        user: &User,
+        info: &RequestInfo,
+    ) -> Result<(), StatusError> {
         let target = match &info.target {
             None => Target::Path(&info.path),
             Some(target) => Target::Resource {
@@ -149,7 +150,24 @@ impl ApiState {
                 name: &info.named,
             },
         };
-        self.authorize(&Attributes { user, verb: info.verb, target })
+        let attributes = Attributes { user, verb: info.verb, target };
+        let decision = self.rbac.now(&self.store).authorize(&attributes);
+        audit::decided(parts, &decision);
+        judged(&attributes, decision)
+    }
+}
+
+fn judged(attributes: &Attributes<'_>, decision: Decision) -> Result<(), StatusError> {
+    match decision {
+        Decision::Allow { .. } => Ok(()),
+        Decision::NoOpinion { reason } => {
+            let why = rbac::denial(attributes, &reason);
+            let (subject, name) = match attributes.target {
+                Target::Resource { group, resource, name, .. } => (Subject { group, name: resource }, name),
+                Target::Path(_) => (Subject { group: "", name: "" }, ""),
+            };
+            Err(StatusError::forbidden(subject, name, &why))
+        }
     }
 }
 

@@ -41,8 +41,8 @@ impl ApiState {
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(&parts.method, path, query)
             .ok_or_else(|| StatusError::bad_request("the path is not valid UTF-8"))?;
-        let user = self.identify(&parts.headers, who)?;
-        self.authorize_request(&user, &info)?;
+        let user = self.identify(parts, who)?;
+        self.authorize_request(parts, &user, &info)?;
         match &info.target {
             None => Ok(self.page(parts, &info)),
             Some(target) => Box::pin(self.resource(parts, body, &user, &info, target)).await,

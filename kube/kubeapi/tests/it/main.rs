@@ -1,6 +1,7 @@
 //! Store, keys, backups, authentication and authorisation from outside.
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod authn;
 mod backup;
 mod killed;
