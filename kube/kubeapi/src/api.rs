@@ -16,6 +16,7 @@ use crate::environment::{Environment, SharedEnvironment, SystemEnvironment};
 use crate::pods::Pods;
 use crate::resources::addresses::{Addresses, Network};
 use crate::resources::registry::{Registry, Served};
+use crate::storage::encryption::Keys;
 use crate::storage::store::Store;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -46,6 +47,8 @@ pub(crate) struct ApiState {
     pub(crate) floor: std::sync::atomic::AtomicU64,
     /// Who runs the pods; without them, pods are only kept.
     pub(crate) pods: Option<Arc<dyn Pods>>,
+    /// What backups are encrypted with.
+    pub(crate) keys: Keys,
     /// Where requests are noted, if anywhere.
     pub(crate) audit: Option<atoll_audit::Log>,
     /// What `/version` says.
@@ -64,6 +67,7 @@ pub struct Options {
     network: Network,
     loopback_endpoints: bool,
     audit: Option<atoll_audit::Log>,
+    pub(crate) keys: Keys,
 }
 
 impl Default for Options {
@@ -76,6 +80,7 @@ impl Default for Options {
             network: Network::default(),
             loopback_endpoints: false,
             audit: None,
+            keys: Keys::default(),
         }
     }
 }
@@ -114,6 +119,13 @@ impl Options {
     #[must_use]
     pub fn service_network(mut self, range: ipnet::Ipv4Net) -> Self {
         self.network = Network::new(range);
+        self
+    }
+
+    /// What the store of a data directory and its backups are encrypted with; nothing by default.
+    #[must_use]
+    pub fn encryption(mut self, keys: Keys) -> Self {
+        self.keys = keys;
         self
     }
 
@@ -158,6 +170,7 @@ impl Api {
             data_dir: options.data_dir,
             pods: options.pods,
             audit: options.audit,
+            keys: options.keys,
             namespaces: tokio::sync::RwLock::new(()),
             floor: std::sync::atomic::AtomicU64::new(0),
             version: KUBERNETES,

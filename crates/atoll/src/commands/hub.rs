@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 pub(crate) mod embedded;
+mod encryption;
 mod restore;
 
 pub(crate) use embedded::default_data_dir;
@@ -42,8 +43,10 @@ use crate::signals;
   atoll hub --data-dir /var/lib/atoll --api-address 0.0.0.0:6443 \\
     --api-name hub.example.com
 
-  # Note every request, and every write into members, in a file
-  atoll hub --data-dir /var/lib/atoll --audit-log-path /var/log/atoll/audit.log
+  # With an audit log and an encrypted store
+  head -c 32 /dev/urandom | base64 | install -m 600 /dev/stdin /etc/atoll/keys
+  atoll hub --data-dir /var/lib/atoll --encryption-key-file /etc/atoll/keys \\
+    --audit-log-path /var/log/atoll/audit.log
 
   # Use an existing API server; one of several replicas is the leader
   atoll hub --context hub --identity hub-1
@@ -85,6 +88,8 @@ pub(crate) struct Hub {
     namespace_sync: bool,
     #[command(flatten)]
     audit: audit::AuditLog,
+    #[command(flatten)]
+    encryption: encryption::Encryption,
     #[command(flatten)]
     lb: LoadBalancers,
     /// Format of log lines; logs go to stderr.
@@ -185,12 +190,13 @@ impl Hub {
             None => host().context("cannot determine the host name; set --identity")?,
         };
         let audit = self.audit.open()?;
+        let keys = self.encryption.keys()?;
         let own = match self.api.own_data_dir() {
             Some(data_dir) => {
                 let host =
                     HostOptions { data_dir: &data_dir, address: self.api_address, names: &self.api_name };
                 Some(
-                    Embedded::start(&host, audit.clone())
+                    Embedded::start(&host, audit.clone(), keys)
                         .await
                         .map_err(|error| Failure::own_api(&error))?,
                 )

@@ -82,7 +82,7 @@ impl ApiState {
     /// A backup goes out while it is read: it is of one revision, and of what is in memory.
     fn backup(&self) -> Answer {
         let Some(data_dir) = &self.data_dir else { return Answer::no_page() };
-        match Backup::take(&self.store, data_dir) {
+        match Backup::take(&self.store, data_dir, &self.keys) {
             Ok(backup) => Answer::stream(futures_util::stream::iter(backup)),
             Err(error) => Answer::error(&StatusError::internal(&error.to_string()), MediaType::Json),
         }

@@ -4,6 +4,7 @@
 mod audit;
 mod authn;
 mod backup;
+mod encryption;
 mod killed;
 mod pki;
 mod rbac;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use atoll_kubeapi::Options;
 use atoll_kubeapi::authn::{MASTERS, User};
+use atoll_kubeapi::encryption::Keys;
 use atoll_kubeapi::hosted::{HostOptions, Hosted};
 use tokio::runtime::{Builder, Runtime};
 
@@ -35,6 +36,7 @@ impl Embedded {
     pub(crate) async fn start(
         host: &HostOptions<'_>,
         audit: Option<atoll_audit::Log>,
+        keys: Keys,
     ) -> anyhow::Result<Self> {
         let runtime =
             Builder::new_multi_thread().worker_threads(2).thread_name("api").enable_all().build()?;
@@ -43,7 +45,7 @@ impl Embedded {
         names.extend(super::host());
         let start = async move {
             let host = HostOptions { data_dir: &data_dir, address, names: &names };
-            Hosted::start(&host, Options::default().audit(audit)).await
+            Hosted::start(&host, Options::default().audit(audit).encryption(keys)).await
         };
         let spawned = runtime.0.as_ref().map(|runtime| runtime.spawn(start));
         let hosted = spawned.context("a runtime that was just made")?.await??;
