@@ -1,10 +1,12 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help check test test-long lint deny advisories check-commits explore dist lab-up lab-down bench bench-policies bench-api bench-dns bench-lb bench-start conformance
+.PHONY: help check test test-long lint deny advisories check-commits explore fuzz dist lab-up lab-down bench bench-policies bench-api bench-dns bench-lb bench-start conformance
 
 N ?= 3
 NAME ?= default
 ROUNDS ?= 20
+SECONDS ?= 60
+TARGETS ?=
 RESOLVER ?= atoll
 BASE ?= origin/main
 CARGO ?= cargo
@@ -40,6 +42,9 @@ check-commits: ## Check that every commit since BASE=origin/main compiles
 
 explore: ## Run the property tests with fresh seeds, ROUNDS=20 times
 	@tools/explore $(ROUNDS)
+
+fuzz: ## Coverage-guided fuzzing of everything that reads what others send, SECONDS=60 for each target (TARGETS="dns json")
+	@tools/fuzz $(SECONDS) $(TARGETS)
 
 dist: ## Build the program that is shipped, target/dist/atoll, and print its size
 	@$(CARGO) build --profile dist --package atoll --bin atoll

@@ -24,6 +24,7 @@ pub use remote::{Remote, RemoteError};
 pub use serve::serve;
 /// Makes `async fn` of a trait usable through a pointer; put it above an `impl Provider`.
 pub use tonic::async_trait;
+pub use wire::readable;
 
 use crate::desired::Protocol;
 
