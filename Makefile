@@ -1,6 +1,6 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help check test test-long lint deny advisories check-commits explore fuzz dist lab-up lab-down bench bench-policies bench-api bench-dns bench-lb bench-start conformance
+.PHONY: help check test test-long lint deny advisories sbom check-commits explore fuzz dist lab-up lab-down bench bench-policies bench-api bench-dns bench-lb bench-start conformance
 
 N ?= 3
 NAME ?= default
@@ -36,6 +36,9 @@ deny: ## Check dependencies: bans, licences and sources, by cargo-deny (built on
 
 advisories: ## Check dependencies for known vulnerabilities, by cargo-deny; needs the advisory database from the network
 	@tools/deny check advisories
+
+sbom: ## List what the program is made of, as CycloneDX, in target/sbom (cargo-cyclonedx is built once, into the lab's cache)
+	@tools/sbom
 
 check-commits: ## Check that every commit since BASE=origin/main compiles
 	@tools/check-commits $(BASE)
