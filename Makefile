@@ -1,10 +1,12 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help check test test-long lint deny advisories check-commits explore dist lab-up lab-down bench bench-policies bench-api bench-dns bench-lb bench-start conformance
+.PHONY: help check test test-long lint deny advisories sbom check-commits explore fuzz dist lab-up lab-down bench bench-policies bench-api bench-dns bench-lb bench-start conformance
 
 N ?= 3
 NAME ?= default
 ROUNDS ?= 20
+SECONDS ?= 60
+TARGETS ?=
 RESOLVER ?= atoll
 BASE ?= origin/main
 CARGO ?= cargo
@@ -35,11 +37,17 @@ deny: ## Check dependencies: bans, licences and sources, by cargo-deny (built on
 advisories: ## Check dependencies for known vulnerabilities, by cargo-deny; needs the advisory database from the network
 	@tools/deny check advisories
 
+sbom: ## List what the program is made of, as CycloneDX, in target/sbom (cargo-cyclonedx is built once, into the lab's cache)
+	@tools/sbom
+
 check-commits: ## Check that every commit since BASE=origin/main compiles
 	@tools/check-commits $(BASE)
 
 explore: ## Run the property tests with fresh seeds, ROUNDS=20 times
 	@tools/explore $(ROUNDS)
+
+fuzz: ## Coverage-guided fuzzing of everything that reads what others send, SECONDS=60 for each target (TARGETS="dns json")
+	@tools/fuzz $(SECONDS) $(TARGETS)
 
 dist: ## Build the program that is shipped, target/dist/atoll, and print its size
 	@$(CARGO) build --profile dist --package atoll --bin atoll

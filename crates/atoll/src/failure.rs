@@ -277,6 +277,9 @@ impl Failure {
             Some(HostError::Open(OpenError::InUse { .. })) => {
                 "another hub is running with this --data-dir; stop it, or use another directory"
             }
+            Some(HostError::Open(OpenError::Encrypted { .. })) => {
+                "set --encryption-key-file to a file with this key"
+            }
             _ => "check the --data-dir, or restore it from a backup with `atoll hub restore`",
         };
         let why = std::iter::once(error.to_string()).chain(chain(error.chain().nth(1))).collect::<Vec<_>>();

@@ -35,6 +35,8 @@ pub struct Options {
     pub sync_namespaces: bool,
     /// Who makes load balancers.
     pub balancing: Balancing,
+    /// Where writes into members are noted, if anywhere.
+    pub audit: Option<atoll_audit::Log>,
 }
 
 impl Options {
@@ -49,6 +51,7 @@ impl Options {
             settle: Duration::from_secs(1),
             sync_namespaces: true,
             balancing: Balancing::BuiltIn(Pool::default()),
+            audit: None,
         }
     }
 }

@@ -30,6 +30,7 @@ pub use serve::{listen_unix, serve, serve_tls, serve_unix};
 pub use tls::{TlsError, TlsFiles};
 /// Makes `async fn` of a trait usable through a pointer; put it above an `impl Provider`.
 pub use tonic::async_trait;
+pub use wire::readable;
 
 use crate::desired::Protocol;
 

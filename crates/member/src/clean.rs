@@ -10,6 +10,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, DeleteParams, Preconditions};
 use kube::{Client, ResourceExt};
 
+use crate::audit::{Cause, because};
 use crate::copies::leave_copies;
 use crate::leave::{LeaveError, leave};
 use crate::shell::failure::code;
@@ -26,14 +27,15 @@ pub(crate) async fn clean(
     kinds: BTreeSet<Kind>,
     up: Uplink,
 ) {
-    let cleaned = async {
+    let leaving = clients.cause(leaving);
+    let cleaned = because(leaving, async {
         let copies = leave_copies(&identity, &clients, &permit, kinds).await;
         copies.map_err(|error| error.to_string())?;
         leave(&identity, &clients, &permit).await.map(drop).map_err(|error| match &error {
             LeaveError::Failed { error: cause, .. } => format!("{error}: {}", why(cause)),
             LeaveError::NotPermitted { .. } => error.to_string(),
         })
-    };
+    });
     up.send(match cleaned.await {
         Ok(()) => Up::Cleaned,
         Err(why) => Up::NotCleaned { why },
@@ -41,14 +43,18 @@ pub(crate) async fn clean(
 }
 
 /// Gives our rights in the member back, and no other hub's.
-pub(crate) async fn give_back(identity: Identity, member: Client, permit: Permit, up: Uplink) {
+pub(crate) async fn give_back(identity: Identity, clients: Clients, permit: Permit, up: Uplink) {
     if !permit.holds() {
         return up.send(Up::NotCleaned { why: "this hub does not lead any more".to_owned() });
     }
-    up.send(match revoke(&member, &identity.hub).await {
+    up.send(match because(clients.cause(leaving), revoke(&clients.writes, &identity.hub)).await {
         Ok(()) => Up::GaveBack,
         Err(error) => Up::NotCleaned { why: why(&error) },
     });
+}
+
+fn leaving() -> Cause {
+    Cause { name: String::new(), reason: "the member leaves the clusterset".to_owned() }
 }
 
 async fn revoke(member: &Client, hub: &str) -> Result<(), kube::Error> {

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
+
+use crate::audit::{Auditor, Cause};
+
 /// How long a question may take at most.
 const ANSWER: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
@@ -17,6 +21,8 @@ pub struct Clients {
     pub writes: kube::Client,
     /// For questions about the cluster itself. Who asks sets the deadline, which is shorter than this client's.
     pub questions: kube::Client,
+    /// Whether somebody wants to know why something is written.
+    audited: bool,
 }
 
 impl std::fmt::Debug for Clients {
@@ -27,7 +33,8 @@ impl std::fmt::Debug for Clients {
 
 impl Clients {
     /// Clients for a cluster. Timeouts and retries of `config` are replaced: kube's own are made for something else.
-    pub fn new(mut config: kube::Config) -> Result<Self, kube::Error> {
+    /// `audit` notes what is written.
+    pub fn new(mut config: kube::Config, audit: Option<&Auditor>) -> Result<Self, kube::Error> {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT);
         config.reset_reader_on_write = true;
@@ -40,13 +47,32 @@ impl Clients {
         config.write_timeout = Some(WRITE_DEADLINE);
         Ok(Self {
             watches: kube::Client::try_from(patient)?,
-            writes: kube::Client::try_from(config)?,
-            questions: kube::Client::try_from(questions)?,
+            writes: client(config, audit)?,
+            questions: client(questions, audit)?,
+            audited: audit.is_some(),
         })
     }
 
     /// One client for everything: an API in this process needs no timeouts.
     pub fn within(client: &kube::Client) -> Self {
-        Self { watches: client.clone(), writes: client.clone(), questions: client.clone() }
+        Self { watches: client.clone(), writes: client.clone(), questions: client.clone(), audited: false }
+    }
+
+    /// The same, with an [`Auditor`] in the way already.
+    #[must_use]
+    pub fn audited(self) -> Self {
+        Self { audited: true, ..self }
+    }
+
+    /// Why something is written, if anybody wants to know.
+    pub(crate) fn cause(&self, cause: impl FnOnce() -> Cause) -> Option<Cause> {
+        self.audited.then(cause)
+    }
+}
+
+fn client(config: kube::Config, audit: Option<&Auditor>) -> Result<kube::Client, kube::Error> {
+    match audit {
+        Some(audit) => Ok(ClientBuilder::try_from(config)?.with_layer(audit).build()),
+        None => kube::Client::try_from(config),
     }
 }

@@ -25,6 +25,7 @@ pub mod sync;
 #[cfg(test)]
 mod tests;
 pub mod wanted;
+mod why;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

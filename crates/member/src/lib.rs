@@ -12,6 +12,7 @@
 //! been listed, nothing is touched that does not carry our hub's label, and nothing is written without the [`Permit`], which
 //! the hub lends. [`enter`] is for joining.
 
+mod audit;
 mod clean;
 mod clients;
 pub mod copies;
@@ -29,6 +30,7 @@ mod stale;
 mod text;
 
 pub use atoll_link::Identity;
+pub use audit::{Audited, Auditor};
 pub use clean::ROLE;
 pub use clients::Clients;
 pub use enter::{EnterError, EnterSummary, enter, may_enter};

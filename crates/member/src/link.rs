@@ -109,7 +109,7 @@ impl Downlink {
                 self.0.ask(clean::clean(identity, clients, permit, kinds, up));
             }
             Down::GiveBack(identity) => {
-                self.0.ask(clean::give_back(identity, clients.writes.clone(), permit.clone(), up.clone()));
+                self.0.ask(clean::give_back(identity, clients.clone(), permit.clone(), up.clone()));
             }
             Down::Stop => self.0.stop(),
         }

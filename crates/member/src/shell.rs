@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
+use crate::audit::because;
 use crate::core::Core;
 use crate::core::event::{Command, Event, Failure, Now};
 use crate::edge::Edge;
@@ -97,8 +98,10 @@ impl Shell {
                         Command::Write(target, request) => {
                             let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
                             let edge = self.edge.clone();
+                            let cause = self.clients.cause(|| self.core.cause(&target));
                             flying.push(tokio::spawn(async move {
-                                let answer = requests::write(&client, &edge, &permit, &request).await;
+                                let sent = requests::write(&client, &edge, &permit, &request);
+                                let answer = because(cause, sent).await;
                                 Event::Wrote(target, answer)
                             }));
                         }

@@ -10,6 +10,7 @@
 //! with [`impersonation`]; [`admission`] and [`escalation`] are asked for each write.
 
 pub(crate) mod admission;
+pub(crate) mod audit;
 pub mod authn;
 mod escalation;
 pub(crate) mod filters;

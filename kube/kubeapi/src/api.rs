@@ -16,7 +16,9 @@ use crate::environment::{Environment, SharedEnvironment, SystemEnvironment};
 use crate::pods::Pods;
 use crate::resources::addresses::{Addresses, Network};
 use crate::resources::registry::{Registry, Served};
+use crate::storage::encryption::Keys;
 use crate::storage::store::Store;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -45,6 +47,10 @@ pub(crate) struct ApiState {
     pub(crate) floor: std::sync::atomic::AtomicU64,
     /// Who runs the pods; without them, pods are only kept.
     pub(crate) pods: Option<Arc<dyn Pods>>,
+    /// What backups are encrypted with.
+    pub(crate) keys: Keys,
+    /// Where requests are noted, if anywhere.
+    pub(crate) audit: Option<atoll_audit::Log>,
     /// What `/version` says.
     pub(crate) version: &'static str,
 }
@@ -60,6 +66,8 @@ pub struct Options {
     pods: Option<Arc<dyn Pods>>,
     network: Network,
     loopback_endpoints: bool,
+    audit: Option<atoll_audit::Log>,
+    pub(crate) keys: Keys,
 }
 
 impl Default for Options {
@@ -71,6 +79,8 @@ impl Default for Options {
             pods: None,
             network: Network::default(),
             loopback_endpoints: false,
+            audit: None,
+            keys: Keys::default(),
         }
     }
 }
@@ -112,6 +122,20 @@ impl Options {
         self
     }
 
+    /// What the store of a data directory and its backups are encrypted with; nothing by default.
+    #[must_use]
+    pub fn encryption(mut self, keys: Keys) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// Where requests are noted; nowhere by default.
+    #[must_use]
+    pub fn audit(mut self, log: Option<atoll_audit::Log>) -> Self {
+        self.audit = log;
+        self
+    }
+
     /// Whether endpoints may be loopback addresses (127.0.0.0/8), as they are where clusters live in one process. A real
     /// API server refuses them.
     #[must_use]
@@ -145,6 +169,8 @@ impl Api {
             tokens: options.tokens,
             data_dir: options.data_dir,
             pods: options.pods,
+            audit: options.audit,
+            keys: options.keys,
             namespaces: tokio::sync::RwLock::new(()),
             floor: std::sync::atomic::AtomicU64::new(0),
             version: KUBERNETES,
@@ -169,9 +195,9 @@ impl Api {
         ))
     }
 
-    /// The API for a connection: `certified` is whom a verified client certificate names.
-    pub(crate) fn connection(&self, certified: Option<User>) -> Service {
-        Service::remote(self.clone(), certified)
+    /// The API for a connection from `peer`: `certified` is whom a verified client certificate names.
+    pub(crate) fn connection(&self, certified: Option<User>, peer: Option<IpAddr>) -> Service {
+        Service::remote(self.clone(), certified, peer)
     }
 
     /// The store below.

@@ -74,7 +74,7 @@ impl Hosted {
         make_private(data_dir)
             .map_err(|source| HostError::Directory { path: data_dir.to_owned(), source })?;
         // The store's lock is also that of the keys.
-        let store = Store::open(data_dir.join(STORE_FILE))?;
+        let store = Store::open_encrypted(data_dir.join(STORE_FILE), &options.keys)?;
         let now = jiff::Timestamp::now().as_second();
         let pki = Pki::open(data_dir, &names(host), now)?;
         let options = options.tokens(TokenAuthenticator::new(&pki)?).data_dir(data_dir);

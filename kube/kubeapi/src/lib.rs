@@ -11,7 +11,7 @@
 //! `api/dispatch.rs`. What is decided about an object (patches, ownership, schemas, selectors) is in `atoll-apimachinery`, which does no
 //! I/O.
 //!
-//! [`hosted`] is an API with a data directory and a socket; [`store`] keeps objects by revision, in memory or durably; [`pki`] makes the
+//! [`hosted`] is an API with a data directory and a socket; [`store`] keeps objects by revision, in memory or durably, [`encryption`] its keys; [`pki`] makes the
 //! certificates and keys; [`authn`] says who asks, [`rbac`] whether they may; [`backup`] copies a data directory while it is in use;
 //! [`pods`] is the trait of what runs pods.
 
@@ -30,4 +30,4 @@ pub use access::{authn, pki, rbac};
 pub use api::{Api, Options, Service, StartError};
 pub use http::answer::Body;
 pub use http::{server, websocket};
-pub use storage::{backup, store};
+pub use storage::{backup, encryption, store};

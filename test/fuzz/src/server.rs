@@ -1,5 +1,6 @@
 //! The API that is fed: in this process and in memory.
 
+use crate::parsers::World;
 use atoll_kubeapi::store::Store;
 use atoll_kubeapi::{Api, Options, Service};
 use bytes::Bytes;
@@ -16,6 +17,7 @@ pub struct Server {
     service: Service,
     _api: Api,
     names: Cell<u64>,
+    world: World,
 }
 
 /// What came back.
@@ -32,7 +34,8 @@ impl Server {
     pub fn start() -> anyhow::Result<Self> {
         let runtime = Builder::new_current_thread().enable_time().build()?;
         let api = runtime.block_on(Api::start(Store::memory(), Options::default()))?;
-        let server = Self { service: api.admin(), runtime, _api: api, names: Cell::new(0) };
+        let server =
+            Self { service: api.admin(), runtime, _api: api, names: Cell::new(0), world: World::new()? };
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let made = server.ask("POST", path, "application/json", definition().to_string().into_bytes());
         let made = made.map_err(anyhow::Error::msg)?;
@@ -45,6 +48,11 @@ impl Server {
             server.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(5)).await });
         }
         anyhow::bail!("the custom kind is never served")
+    }
+
+    /// What parsers need.
+    pub(crate) fn world(&self) -> &World {
+        &self.world
     }
 
     /// A name that nothing has.

@@ -114,3 +114,13 @@ pub mod policy {
     /// The name of a `ClusterPropagationPolicy`.
     pub const CLUSTER_NAME: &str = "clusterpropagationpolicy.karmada.io/name";
 }
+
+/// On an event of the audit log.
+pub mod audit {
+    /// The member that was written into.
+    pub const CLUSTER: &str = crate::names::label::CLUSTER;
+    /// Why: what the plan says of the object.
+    pub const REASON: &str = "atoll.dev/reason";
+    /// How many events before this one are missing.
+    pub const MISSING: &str = "atoll.dev/missing-events";
+}

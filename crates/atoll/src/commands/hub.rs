@@ -1,7 +1,9 @@
 //! `atoll hub`: runs the hub until a signal ends it.
 
+mod audit;
 mod backup;
 pub(crate) mod embedded;
+mod encryption;
 mod restore;
 
 pub(crate) use embedded::default_data_dir;
@@ -43,6 +45,11 @@ use crate::signals;
   atoll hub --data-dir /var/lib/atoll --api-address 0.0.0.0:6443 \\
     --api-name hub.example.com
 
+  # With an audit log and an encrypted store
+  head -c 32 /dev/urandom | base64 | install -m 600 /dev/stdin /etc/atoll/keys
+  atoll hub --data-dir /var/lib/atoll --encryption-key-file /etc/atoll/keys \\
+    --audit-log-path /var/log/atoll/audit.log
+
   # Use an existing API server; one of several replicas is the leader
   atoll hub --context hub --identity hub-1
 
@@ -83,6 +90,10 @@ pub(crate) struct Hub {
     /// Create the namespaces of the hub in every member.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     namespace_sync: bool,
+    #[command(flatten)]
+    audit: audit::AuditLog,
+    #[command(flatten)]
+    encryption: encryption::Encryption,
     #[command(flatten)]
     lb: LoadBalancers,
     /// Format of log lines; logs go to stderr.
@@ -220,11 +231,17 @@ impl Hub {
             Some(identity) => identity,
             None => host().context("cannot determine the host name; set --identity")?,
         };
+        let audit = self.audit.open()?;
+        let keys = self.encryption.keys()?;
         let own = match self.api.own_data_dir() {
             Some(data_dir) => {
                 let host =
                     HostOptions { data_dir: &data_dir, address: self.api_address, names: &self.api_name };
-                Some(Embedded::start(&host).await.map_err(|error| Failure::own_api(&error))?)
+                Some(
+                    Embedded::start(&host, audit.clone(), keys)
+                        .await
+                        .map_err(|error| Failure::own_api(&error))?,
+                )
             }
             None => None,
         };
@@ -243,6 +260,7 @@ impl Hub {
             settings: Settings { liveness, ..Settings::default() },
             sync_namespaces: self.namespace_sync,
             balancing,
+            audit: audit.clone(),
             ..Options::new(identity)
         };
         let asked = signals::shutdown()?;
@@ -290,6 +308,9 @@ impl Hub {
                 () = balancer.finish() => {}
                 () = again => {}
             }
+        }
+        if let Some(audit) = &audit {
+            audit.flush(Duration::from_secs(2));
         }
         Ok(ended?)
     }

@@ -1,10 +1,12 @@
 //! `atoll hub backup` and `restore`, on a directory at rest and on one in use.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use atoll_kubeapi::authn::TokenAuthenticator;
 use atoll_kubeapi::backup::STORE_FILE;
+use atoll_kubeapi::encryption::Keys;
 use atoll_kubeapi::pki::Pki;
 use atoll_kubeapi::server::Server;
 use atoll_kubeapi::store::{Key, Store, Write};
@@ -58,6 +60,37 @@ async fn a_directory_at_rest_is_copied_and_comes_back() {
     );
     assert_eq!(talk, want);
     assert_eq!(atoll(&[&restore[..], &["--force"]].concat()).0, Some(0));
+}
+
+#[tokio::test]
+async fn an_encrypted_directory_is_backed_up_and_restored_with_its_key_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path("keys"), "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n").unwrap();
+    std::fs::set_permissions(path("keys"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let one = Keys::read(&path("keys")).unwrap();
+    keys(&path("data"));
+    let store = Store::open_encrypted(path("data").join(STORE_FILE), &one).unwrap();
+    let key = Key::new("", "secrets", "shop", "a");
+    store.write(key, Write::create(|_| "{\"data\":\"hunter2\"}".into())).await.unwrap();
+    drop(store);
+    let text = |name: &str| path(name).to_str().unwrap().to_owned();
+    let (data, other, file, key_file) = (text("data"), text("other"), text("backup"), text("keys"));
+    let backup = ["hub", "backup", "--data-dir", &data, "-o", &file];
+    let restore = ["hub", "restore", &file, "--data-dir", &other];
+    let with_key = ["--encryption-key-file", key_file.as_str()];
+
+    let (code, _, talk) = atoll(&backup);
+    assert!(code == Some(1) && talk.contains("is encrypted with key "), "{talk}");
+    let (code, _, talk) = atoll(&[&backup[..], &with_key].concat());
+    assert_eq!((code, talk.as_str()), (Some(0), ""));
+    assert!(!String::from_utf8_lossy(&std::fs::read(path("backup")).unwrap()).contains("hunter2"));
+    let (code, _, talk) = atoll(&restore);
+    assert!(code == Some(1) && talk.contains("it is encrypted with key "), "{talk}");
+    let (code, _, talk) = atoll(&[&restore[..], &with_key].concat());
+    assert_eq!((code, talk.as_str()), (Some(0), ""));
+    let restored = Store::open_encrypted(path("other").join(STORE_FILE), &one).unwrap();
+    assert_eq!(restored.list("/", None, None, None).unwrap().objects.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

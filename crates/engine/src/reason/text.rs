@@ -12,7 +12,7 @@ use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
 use crate::intent::imports::ImportPort;
 use crate::names::PortName;
 use crate::network::{AddressRefused, Family};
-use crate::plan::WhyAbsent;
+use crate::plan::{WhyAbsent, WhyNotDispatched, WhyNothing};
 
 /// The reason of the `Conflict` condition: several are joined by commas.
 pub fn conflict_reason(conflicts: &[Conflict]) -> String {
@@ -183,6 +183,27 @@ pub fn withdrawn(withdrawn: Withdrawn) -> &'static str {
     match withdrawn {
         Withdrawn::LeaseEnded { .. } => "its cluster is lost; the liveness policy withdraws its endpoints",
         Withdrawn::ProbeFailed { .. } => "its cluster is lost and it does not answer a probe",
+    }
+}
+
+/// Why nothing of a source is wanted.
+pub fn nothing(why: WhyNothing) -> &'static str {
+    match why {
+        WhyNothing::Withdrawn(why) => withdrawn(why),
+        WhyNothing::LocalFirst => {
+            "the cluster has ready endpoints of its own, and the service is local-first"
+        }
+        WhyNothing::NoDerivedService => "there is no derived Service",
+    }
+}
+
+/// Why a cluster gets nothing of a `MultiClusterService`.
+pub fn not_dispatched(why: WhyNotDispatched) -> &'static str {
+    match why {
+        WhyNotDispatched::NotAsked => "there is no MultiClusterService for it",
+        WhyNotDispatched::NotAConsumer => "the cluster is no consumer of the MultiClusterService",
+        WhyNotDispatched::NoNamespace => "the cluster does not have the namespace",
+        WhyNotDispatched::Refused => "such a service does not cross clusters",
     }
 }
 

@@ -27,6 +27,11 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
+    /// With what an audit log counts.
+    pub(crate) fn auditing(audit: Option<&atoll_audit::Log>) -> Self {
+        Self { metrics: Metrics::new(audit), ..Self::default() }
+    }
+
     pub(crate) fn enter(&self, stage: Stage) {
         self.metrics.leads(matches!(stage, Stage::Leading | Stage::Ready));
         self.stage.store(stage as u8, Ordering::Relaxed);

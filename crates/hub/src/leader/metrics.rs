@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use atoll_engine::names::ClusterId;
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -50,9 +51,39 @@ pub(crate) struct Metrics {
     leader: Gauge,
 }
 
+/// What an audit log has written and lost.
+#[derive(Debug)]
+struct Audited(atoll_audit::Log);
+
+impl Collector for Audited {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        for (name, help, count) in [
+            ("audit_events", "Lines written to the audit log", self.0.written()),
+            (
+                "audit_dropped",
+                "Lines that the audit log lost: its disk is full, failed or was too slow",
+                self.0.dropped(),
+            ),
+        ] {
+            let counter = ConstCounter::new(count);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        Ok(())
+    }
+}
+
 impl Default for Metrics {
     fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl Metrics {
+    pub(crate) fn new(audit: Option<&atoll_audit::Log>) -> Self {
         let mut registry = Registry::with_prefix("atoll");
+        if let Some(audit) = audit {
+            registry.register_collector(Box::new(Audited(audit.clone())));
+        }
         let propagation = Family::<Pair, Histogram>::new_with_constructor(|| Histogram::new(MILLISECONDS));
         let (writes, up, problems) = (Family::default(), Family::default(), Family::default());
         let (dirty, unwritten, memory_writes) = (Gauge::default(), Gauge::default(), Counter::default());
@@ -72,9 +103,7 @@ impl Default for Metrics {
         registry.register("leader", "1 while this hub leads", leader.clone());
         Self { registry, propagation, writes, up, problems, dirty, unwritten, plan, memory_writes, leader }
     }
-}
 
-impl Metrics {
     pub(crate) fn propagated(&self, propagation: &Propagation) {
         let pair = Pair { source: propagation.source.to_string(), target: propagation.target.to_string() };
         self.propagation.get_or_create(&pair).observe(milliseconds(propagation.took));

@@ -80,7 +80,7 @@ fn check(options: &Options) -> Result<(), HubError> {
 pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>) -> Result<(), HubError> {
     check(&options)?;
     let Api { requests: client, watches, place } = api;
-    let pages = Arc::new(Pages::default());
+    let pages = Arc::new(Pages::auditing(options.audit.as_ref()));
     let _server = match options.metrics_address {
         Some(address) => {
             let listener = TcpListener::bind(address).await;

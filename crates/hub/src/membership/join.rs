@@ -197,7 +197,7 @@ impl Steps<'_> {
 
         let identity =
             Identity { cluster: self.cluster.clone(), hub: hub_uid.clone(), clusterset: Arc::clone(&set) };
-        let clients = Clients::new((*member).clone()).map_err(JoinError::member)?;
+        let clients = Clients::new((*member).clone(), None).map_err(JoinError::member)?;
         // Before any right is written: another hub's are under the same names.
         atoll_member::may_enter(&identity, &clients).await.map_err(JoinError::entering)?;
         let token = make::rights(admin, NAMESPACE, &hub_uid, &request.propagation, undo).await?;

@@ -51,7 +51,8 @@ impl Members {
         policies: Policies,
     ) -> Self {
         let (client, copies) = (context.client.clone(), policies.reports());
-        let sessions = Sessions { hub: client, permit: permit.clone(), reports, copies };
+        let audit = context.options.audit.clone();
+        let sessions = Sessions { hub: client, permit: permit.clone(), reports, copies, audit };
         Self {
             context,
             hub,

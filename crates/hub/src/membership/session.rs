@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use atoll_engine::names::{ClusterId, Uid};
 use atoll_link::{CopyReport, Down, Up};
-use atoll_member::{Clients, Handle, Permit, Uplink};
+use atoll_member::{Auditor, Clients, Handle, Permit, ROLE, Uplink};
 use kube::Client;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -64,6 +64,8 @@ pub(crate) struct Sessions {
     pub(crate) reports: UnboundedSender<Heard>,
     /// Who hears what became of copies.
     pub(crate) copies: UnboundedSender<(ClusterId, CopyReport)>,
+    /// Where writes into members are noted, if anywhere.
+    pub(crate) audit: Option<atoll_audit::Log>,
 }
 
 /// A link to a member. It ends when this is dropped.
@@ -87,7 +89,8 @@ impl Sessions {
     pub(crate) fn open(&self, id: &ClusterId, link: &Link, leaving: bool) -> Result<Session, String> {
         let config = connect::of_link(link).map_err(|error| error.to_string())?;
         let url = config.cluster_url.to_string();
-        let clients = Clients::new(config)
+        let audit = self.audit.clone().map(|log| Auditor::new(log, id.clone(), ROLE));
+        let clients = Clients::new(config, audit.as_ref())
             .map_err(|error| connect::with_cause(&ConnectError::Client { url, source: Box::new(error) }))?;
         let (answered, answers) = unbounded_channel();
         let (looked, healths) = watch::channel(None);

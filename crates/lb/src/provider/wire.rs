@@ -44,6 +44,16 @@ pub(super) enum Nonsense {
     Unusable(IpAddr),
 }
 
+/// Whether bytes from outside are a message that makes sense, of a caller or of a provider.
+pub fn readable(bytes: &[u8]) -> bool {
+    use prost::Message;
+    let asked = v1::EnsureRequest::decode(bytes)
+        .is_ok_and(|read| key_in(read.key).is_ok() && spec_in(read.spec).is_ok());
+    let told = v1::GetResponse::decode(bytes).is_ok_and(|read| status_in(read.status).is_ok());
+    let key = v1::GetRequest::decode(bytes).is_ok_and(|read| key_in(read.key).is_ok());
+    asked || told || key
+}
+
 pub(super) fn key_out(key: &Key) -> v1::Key {
     v1::Key {
         clusterset: key.clusterset.clone(),

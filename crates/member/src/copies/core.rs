@@ -16,6 +16,7 @@ use atoll_link::{Access, CopyReport, CopyState, Order, WhyNot};
 use serde_json::Value;
 
 use super::live::Live;
+use crate::audit::Cause;
 use crate::core::event::Failure;
 use queue::Queue;
 
@@ -198,6 +199,19 @@ impl Core {
             self.look_at(&key, now);
         }
         std::mem::take(&mut self.out)
+    }
+
+    /// Why an object is written, for the audit log.
+    pub(crate) fn cause(&self, key: &ObjectKey) -> Cause {
+        let order = self.entries.get(key).and_then(|entry| entry.order.as_ref());
+        let reason = match order {
+            Some(Order::Hold { .. }) => "a policy of the hub propagates it here",
+            Some(Order::Ensure(_)) => "the hub has this namespace, or something here needs it",
+            Some(Order::Drop) => "no policy of the hub propagates it here any more",
+            Some(Order::Release) => "its policy is gone, and leaves it here",
+            Some(Order::Observe | Order::Suspend) | None => "",
+        };
+        Cause { name: key.name.clone(), reason: reason.to_owned() }
     }
 
     /// When something is to be done without an event.

@@ -20,6 +20,7 @@ use tracing::{debug, warn};
 use super::core::{Command, Core, Event};
 use super::live::Live;
 use super::requests::{self, Route};
+use crate::audit::because;
 use crate::clients::WRITE_DEADLINE;
 use crate::core::event::Failure;
 use crate::shell::failure;
@@ -110,9 +111,10 @@ impl Shell {
                             Some(route) => {
                                 let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
                                 let hub = Arc::clone(&self.hub);
+                                let cause = self.clients.cause(|| self.core.cause(&key));
                                 flying.push(tokio::spawn(async move {
                                     let sent = requests::send(&client, &permit, &hub, &route, &key, &request);
-                                    let answer = sent.await;
+                                    let answer = because(cause, sent).await;
                                     Event::Answered(key, answer)
                                 }));
                             }

@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use atoll_audit::Log;
+use atoll_engine::names::ClusterId;
 use atoll_kubeapi::store::Store;
 use atoll_kubeapi::{Api, Options, Service};
-use atoll_member::Clients;
+use atoll_member::{Auditor, Clients};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use kube::client::Body;
+use kube::client::{Body, ClientBuilder};
 
 /// How long anything may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,7 +22,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Cluster {
     name: &'static str,
     client: kube::Client,
+    service: Noting,
     noted: Arc<Mutex<Vec<Noted>>>,
+    audit: Option<Log>,
 }
 
 /// Two clusters.
@@ -42,6 +46,12 @@ impl Clusters {
         Ok(Self(vec![Cluster::start("member1").await?, Cluster::start("member2").await?]))
     }
 
+    /// What is written into them is noted in this log.
+    pub(crate) fn audited(mut self, log: &Log) -> Self {
+        self.0.iter_mut().for_each(|cluster| cluster.audit = Some(log.clone()));
+        self
+    }
+
     pub(crate) fn member(&self, number: usize) -> &Cluster {
         &self.0[number - 1]
     }
@@ -56,7 +66,7 @@ impl Cluster {
         let api = Api::start(Store::memory(), Options::default()).await?;
         let noted = Arc::default();
         let service = Noting { service: api.admin(), noted: Arc::clone(&noted) };
-        Ok(Self { name, client: kube::Client::new(service, "default"), noted })
+        Ok(Self { name, client: kube::Client::new(service.clone(), "default"), service, noted, audit: None })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -69,7 +79,10 @@ impl Cluster {
 
     /// What a member works with.
     pub(crate) fn clients(&self) -> Clients {
-        Clients::within(&self.client)
+        let Some(log) = &self.audit else { return Clients::within(&self.client) };
+        let auditor = Auditor::new(log.clone(), ClusterId::parse(self.name).unwrap(), "atoll-hub");
+        let client = ClientBuilder::new(self.service.clone(), "default").with_layer(&auditor).build();
+        Clients::within(&client).audited()
     }
 
     /// The requests from now on.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
+mod audit;
 mod clusters;
 mod copies;
 mod dispatch;

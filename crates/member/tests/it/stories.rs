@@ -65,7 +65,7 @@ impl Cluster {
         Ok(())
     }
 
-    async fn withdraw(&self, name: &str) -> Outcome {
+    pub(crate) async fn withdraw(&self, name: &str) -> Outcome {
         self.api::<ServiceExport>().delete(name, &DeleteParams::default()).await?;
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Cluster {
         Ok(())
     }
 
-    async fn ready_import(&self, name: &str) -> anyhow::Result<ServiceImport> {
+    pub(crate) async fn ready_import(&self, name: &str) -> anyhow::Result<ServiceImport> {
         until(&format!("{name} is imported"), async || {
             let found = self.api::<ServiceImport>().get_opt(name).await.ok().flatten();
             let Some(import) = found else { return Err("no ServiceImport".to_owned()) };
@@ -102,7 +102,7 @@ impl Cluster {
         .await
     }
 
-    async fn is_gone(&self, name: &str) -> Outcome {
+    pub(crate) async fn is_gone(&self, name: &str) -> Outcome {
         until(&format!("nothing is left of {name}"), async || {
             let import = self.api::<ServiceImport>().get_opt(name).await.ok().flatten().is_some();
             let derived = self.api::<Service>().get_opt(&format!("derived-{name}")).await;

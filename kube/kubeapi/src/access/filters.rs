@@ -1,5 +1,6 @@
 //! Each request passes here before its verb: authentication, impersonation, authorisation.
 
+use crate::access::audit;
 use crate::access::authn::{Claims, MASTERS, TokenIdentity, User};
 use crate::access::impersonation::{Impersonation, Right};
 use crate::access::rbac::{self, Attributes, Authorizer, Decision, Target};
@@ -11,6 +12,7 @@ use crate::storage::cache::Cache;
 use crate::storage::store::{Key, Store};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::request::Parts;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
@@ -53,9 +55,10 @@ impl RbacCache {
 
 impl ApiState {
     /// As whom this request is served: who sent it, or who they impersonate.
-    pub(crate) fn identify(&self, headers: &HeaderMap, who: &Caller) -> Result<User, StatusError> {
-        let user = self.sender(headers, who)?;
-        self.impersonated(headers, user)
+    pub(crate) fn identify(&self, parts: &Parts, who: &Caller) -> Result<User, StatusError> {
+        let user = self.sender(&parts.headers, who)?;
+        audit::authenticated(parts, &user);
+        self.impersonated(parts, user)
     }
 
     /// Who sent this request. A wrong token is an error, none is the anonymous user.
@@ -122,36 +125,33 @@ impl ApiState {
     }
 
     /// The user after impersonation, if the request asks for it and the user may.
-    fn impersonated(&self, headers: &HeaderMap, user: User) -> Result<User, StatusError> {
-        let asked =
-            Impersonation::read(headers).map_err(|error| StatusError::bad_request(error.to_string()))?;
+    fn impersonated(&self, parts: &Parts, user: User) -> Result<User, StatusError> {
+        let asked = Impersonation::read(&parts.headers)
+            .map_err(|error| StatusError::bad_request(error.to_string()))?;
         let Some(asked) = asked else { return Ok(user) };
-        for Right { group, resource, subresource, namespace, name } in asked.rights() {
+        let mut rights = asked.rights();
+        let may = rights.try_for_each(|Right { group, resource, subresource, namespace, name }| {
             let target = Target::Resource { group, resource, subresource, namespace, name };
-            self.authorize(&Attributes { user: &user, verb: "impersonate", target })?;
-        }
-        Ok(asked.into_user())
+            self.authorize(&Attributes { user: &user, verb: "impersonate", target })
+        });
+        drop(rights);
+        let other = asked.into_user();
+        audit::impersonated(parts, &other); // who was refused is in the log too
+        may.map(|()| other)
     }
 
     /// May they? Otherwise the error says why not.
     pub(crate) fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), StatusError> {
-        match self.rbac.now(&self.store).authorize(attributes) {
-            Decision::Allow { .. } => Ok(()),
-            Decision::NoOpinion { reason } => {
-                let why = rbac::denial(attributes, &reason);
-                let (subject, name) = match attributes.target {
-                    Target::Resource { group, resource, name, .. } => {
-                        (Subject { group, name: resource }, name)
-                    }
-                    Target::Path(_) => (Subject { group: "", name: "" }, ""),
-                };
-                Err(StatusError::forbidden(subject, name, &why))
-            }
-        }
+        judged(attributes, self.rbac.now(&self.store).authorize(attributes))
     }
 
     /// May this call be made?
-    pub(crate) fn authorize_request(&self, user: &User, info: &RequestInfo) -> Result<(), StatusError> {
+    pub(crate) fn authorize_request(
+        &self,
+        parts: &Parts,
+        user: &User,
+        info: &RequestInfo,
+    ) -> Result<(), StatusError> {
         let target = match &info.target {
             None => Target::Path(&info.path),
             Some(target) => Target::Resource {
@@ -162,7 +162,24 @@ impl ApiState {
                 name: &info.named,
             },
         };
-        self.authorize(&Attributes { user, verb: info.verb, target })
+        let attributes = Attributes { user, verb: info.verb, target };
+        let decision = self.rbac.now(&self.store).authorize(&attributes);
+        audit::decided(parts, &decision);
+        judged(&attributes, decision)
+    }
+}
+
+fn judged(attributes: &Attributes<'_>, decision: Decision) -> Result<(), StatusError> {
+    match decision {
+        Decision::Allow { .. } => Ok(()),
+        Decision::NoOpinion { reason } => {
+            let why = rbac::denial(attributes, &reason);
+            let (subject, name) = match attributes.target {
+                Target::Resource { group, resource, name, .. } => (Subject { group, name: resource }, name),
+                Target::Path(_) => (Subject { group: "", name: "" }, ""),
+            };
+            Err(StatusError::forbidden(subject, name, &why))
+        }
     }
 }
 

@@ -65,6 +65,14 @@ pub enum PkiError {
         /// What is wrong with it.
         why: String,
     },
+    /// Others can read a key.
+    #[error("{} can be read by other users (mode {mode:04o}); run `chmod 600` on it, and if somebody else may have read it, start a new data directory and join the members again", path.display())]
+    Exposed {
+        /// Which.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
     /// A name for the server's certificate isn't one, or a key can't be made.
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),

@@ -41,8 +41,8 @@ impl ApiState {
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(&parts.method, path, query)
             .ok_or_else(|| StatusError::bad_request("the path is not valid UTF-8"))?;
-        let user = self.identify(&parts.headers, who)?;
-        self.authorize_request(&user, &info)?;
+        let user = self.identify(parts, who)?;
+        self.authorize_request(parts, &user, &info)?;
         if is_own_path(&info.path) {
             self.check_master(&parts.headers, who, &user, &info.path)?;
         }
@@ -85,7 +85,7 @@ impl ApiState {
     /// A backup goes out while it is read: it is of one revision, and of what is in memory.
     fn backup(&self) -> Answer {
         let Some(data_dir) = &self.data_dir else { return Answer::no_page() };
-        match Backup::take(&self.store, data_dir) {
+        match Backup::take(&self.store, data_dir, &self.keys) {
             Ok(backup) => Answer::stream(futures_util::stream::iter(backup)),
             Err(error) => Answer::error(&StatusError::internal(&error.to_string()), MediaType::Json),
         }

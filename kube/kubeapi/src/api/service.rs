@@ -1,15 +1,18 @@
 //! The API as a `tower::Service`: the same for a socket and for a client in the same process.
 
 use super::Api;
+use crate::access::audit::Record;
 use crate::access::authn::User;
 use crate::http::answer::{Answer, Body};
 use crate::http::negotiate::MediaType;
 use crate::http::status_error::StatusError;
 use bytes::{Bytes, BytesMut};
+use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -27,6 +30,8 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 pub struct Service {
     api: Api,
     who: Caller,
+    /// Where the connection comes from; none within the process.
+    peer: Option<IpAddr>,
 }
 
 /// How the asking user is known.
@@ -40,11 +45,11 @@ pub(crate) enum Caller {
 
 impl Service {
     pub(crate) fn trusted(api: Api, user: User) -> Self {
-        Self { api, who: Caller::Trusted(user) }
+        Self { api, who: Caller::Trusted(user), peer: None }
     }
 
-    pub(crate) fn remote(api: Api, certified: Option<User>) -> Self {
-        Self { api, who: Caller::Remote(certified) }
+    pub(crate) fn remote(api: Api, certified: Option<User>, peer: Option<IpAddr>) -> Self {
+        Self { api, who: Caller::Remote(certified), peer }
     }
 
     /// Answers one request.
@@ -53,9 +58,23 @@ impl Service {
         B: http_body::Body<Data = Bytes>,
         B::Error: std::fmt::Display,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let record =
+            self.api.state.audit.as_ref().map(|log| Record::begin(log, &mut parts, &self.who, self.peer));
+        let response = self.respond(&parts, body).await;
+        if let Some(record) = record {
+            record.end(&response);
+        }
+        response
+    }
+
+    async fn respond<B>(&self, parts: &Parts, body: B) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
         let answer = match read(body).await {
-            Ok(body) => self.api.state.answer(&parts, body, &self.who).await,
+            Ok(body) => self.api.state.answer(parts, body, &self.who).await,
             Err(error) => Answer::error(&error, MediaType::Json),
         };
         answer.into_response()

@@ -28,6 +28,14 @@ pub(crate) struct Answer {
     body: Body,
     headers: Vec<(HeaderName, HeaderValue)>,
     session: Option<Upgraded>,
+    refusal: Option<Refusal>,
+}
+
+/// Why a request was refused: in the answer's extensions, for the audit log.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) reason: String,
+    pub(crate) message: String,
 }
 
 /// What goes on over the connection when the answer was sent: in the answer's extensions, for the server to run.
@@ -53,7 +61,14 @@ const MOST_WARNED_WHEN_FULL: usize = 256;
 
 impl Answer {
     fn of(code: StatusCode, kind: HeaderValue, bytes: Bytes) -> Self {
-        Self { code, kind, body: Full::new(bytes).boxed_unsync(), headers: Vec::new(), session: None }
+        Self {
+            code,
+            kind,
+            body: Full::new(bytes).boxed_unsync(),
+            headers: Vec::new(),
+            session: None,
+            refusal: None,
+        }
     }
 
     /// Bytes that are JSON.
@@ -97,6 +112,7 @@ impl Answer {
             body: StreamBody::new(frames).boxed_unsync(),
             headers: Vec::new(),
             session: None,
+            refusal: None,
         }
     }
 
@@ -132,8 +148,11 @@ impl Answer {
 
     /// An error.
     pub(crate) fn error(error: &StatusError, media_type: MediaType) -> Self {
-        let mut answer = Self::value(error.code(), &error.status(), media_type);
-        if let Some(seconds) = error.status()["details"]["retryAfterSeconds"].as_u64()
+        let status = error.status();
+        let mut answer = Self::value(error.code(), &status, media_type);
+        let text = |name: &str| status[name].as_str().unwrap_or_default().to_owned();
+        answer.refusal = Some(Refusal { reason: text("reason"), message: text("message") });
+        if let Some(seconds) = status["details"]["retryAfterSeconds"].as_u64()
             && let Ok(value) = HeaderValue::from_str(&seconds.to_string())
         {
             answer.headers.push((http::header::RETRY_AFTER, value));
@@ -175,6 +194,9 @@ impl Answer {
         *response.status_mut() = self.code;
         if let Some(session) = self.session {
             response.extensions_mut().insert(session);
+        }
+        if let Some(refusal) = self.refusal {
+            response.extensions_mut().insert(refusal);
         }
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, self.kind);

@@ -113,6 +113,7 @@ impl Server {
 
 async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
     let _ = stream.set_nodelay(true);
+    let peer = stream.peer_addr().ok().map(|peer| peer.ip());
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await else { return };
     let certificates = stream.get_ref().1.peer_certificates();
     let certified =
@@ -124,7 +125,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
                 None
             }
         };
-    let service: Service = api.connection(certified);
+    let service: Service = api.connection(certified, peer);
     // A session that takes the connection over runs here, so that it counts as a connection and ends with the server.
     let upgraded: Arc<Mutex<Option<Upgraded>>> = Arc::default();
     let slot = Arc::clone(&upgraded);

@@ -9,13 +9,16 @@
 //! ```
 //!
 //! One JSON text per line, so that it streams, and so that people can look into it. The last line has the digest of all
-//! before it: a backup that broke off isn't one. It has secrets and keys in it; keep it like them.
+//! before it: a backup that broke off isn't one. It has secrets and keys in it; keep it like them, or encrypt it (`sealed`).
 
 mod restore;
+mod sealed;
 
 pub use restore::{RestoreError, Restored, Summary, check, restore};
 
+use self::sealed::Frames;
 use crate::access::pki;
+use crate::storage::encryption::Keys;
 use crate::storage::store::{Page, Store};
 use aws_lc_rs::digest::{Context, SHA256};
 use bytes::{Bytes, BytesMut};
@@ -88,6 +91,7 @@ pub struct Backup {
     files: Vec<FileLine>,
     stage: Stage,
     digest: Context,
+    seal: Option<Frames>,
 }
 
 enum Stage {
@@ -97,11 +101,11 @@ enum Stage {
 }
 
 impl Backup {
-    /// Of `store`, as it is now, with the keys of its data directory.
+    /// Of `store`, as it is now, with the keys of its data directory; encrypted if one of `keys` encrypts.
     ///
     /// # Errors
     /// A key can't be read.
-    pub fn take(store: &Store, data_dir: &Path) -> Result<Self, BackupError> {
+    pub fn take(store: &Store, data_dir: &Path, keys: &Keys) -> Result<Self, BackupError> {
         let mut files = Vec::new();
         for name in pki::KEPT {
             let path = data_dir.join("pki").join(name);
@@ -110,14 +114,15 @@ impl Backup {
                 Err(source) => return Err(BackupError::File { path, source }),
             }
         }
-        Ok(Self::of(store, files))
+        let seal = Frames::new(keys).map_err(|error| BackupError::Write(io::Error::other(error)))?;
+        Ok(Self::of(store, files, seal))
     }
 
-    fn of(store: &Store, files: Vec<FileLine>) -> Self {
+    fn of(store: &Store, files: Vec<FileLine>, seal: Option<Frames>) -> Self {
         let page = store.list("", None, None, None);
         // A list of now can't fail.
         let page = page.unwrap_or(Page { revision: 0, objects: Vec::new(), remaining: 0 });
-        Self { page, files, stage: Stage::Head, digest: Context::new(&SHA256) }
+        Self { page, files, stage: Stage::Head, digest: Context::new(&SHA256), seal }
     }
 
     /// The revision that it is of.
@@ -163,6 +168,18 @@ impl Iterator for Backup {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
+        let chunk = self.chunk()?;
+        match &mut self.seal {
+            // One that can't be sealed is missed by whoever reads the backup.
+            Some(frames) => frames.frame(&chunk, matches!(self.stage, Stage::Done)),
+            None => Some(chunk),
+        }
+    }
+}
+
+impl Backup {
+    /// The next lines.
+    fn chunk(&mut self) -> Option<Bytes> {
         let mut chunk = BytesMut::new();
         let mut at = match self.stage {
             Stage::Done => return None,

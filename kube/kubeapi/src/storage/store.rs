@@ -14,6 +14,7 @@ mod fill;
 mod key;
 mod object;
 mod ring;
+mod seal;
 mod shared;
 mod state;
 #[cfg(test)]
@@ -28,7 +29,8 @@ pub use object::{Body, Event, EventKind, Object, Page, RevisionError, Write, Wri
 pub use ring::Limits;
 pub use watch::Watch;
 
-use disk::{DatabaseFile, Disk};
+use crate::storage::encryption::Keys;
+use disk::{DatabaseFile, Disk, Otherwise};
 use shared::Shared;
 use state::State;
 use std::path::Path;
@@ -68,12 +70,33 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Self, OpenError> {
-        Self::open_at(Box::new(path.as_ref().to_path_buf()), limits)
+        Self::open_at(Box::new(path.as_ref().to_path_buf()), limits, &Keys::default(), Otherwise::Rewrite)
     }
 
-    fn open_at(place: Box<dyn DatabaseFile>, limits: Limits) -> Result<Self, OpenError> {
+    /// Like [`Store::open`], encrypted as the keys say. A file that is not so yet is rewritten.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and if it is encrypted with another key.
+    pub fn open_encrypted(path: impl AsRef<Path>, keys: &Keys) -> Result<Self, OpenError> {
+        Self::open_at(Box::new(path.as_ref().to_path_buf()), Limits::default(), keys, Otherwise::Rewrite)
+    }
+
+    /// Like [`Store::open_encrypted`] for who only wants to read it: the file stays encrypted as it is.
+    ///
+    /// # Errors
+    /// As [`Store::open_encrypted`].
+    pub fn open_as_it_is(path: impl AsRef<Path>, keys: &Keys) -> Result<Self, OpenError> {
+        Self::open_at(Box::new(path.as_ref().to_path_buf()), Limits::default(), keys, Otherwise::Keep)
+    }
+
+    fn open_at(
+        place: Box<dyn DatabaseFile>,
+        limits: Limits,
+        keys: &Keys,
+        otherwise: Otherwise,
+    ) -> Result<Self, OpenError> {
         let path = place.path().to_path_buf();
-        let (disk, objects) = Disk::open(place)?;
+        let (disk, objects) = Disk::open(place, keys, otherwise)?;
         let shared = Arc::new(Shared::new(State::with(disk.revision(), objects, limits)));
         let writer = Writer::start(shared.clone(), disk).map_err(|source| OpenError::Io { path, source })?;
         Ok(Self { shared, writer: Some(Arc::new(writer)) })

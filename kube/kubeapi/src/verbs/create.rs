@@ -1,6 +1,7 @@
 //! A new object.
 
 use super::{Outcome, RequestContext, refused, validate};
+use crate::access::audit;
 use crate::http::answer::Answer;
 use crate::http::decode;
 use crate::http::negotiate;
@@ -69,6 +70,7 @@ impl RequestContext<'_> {
             metadata["name"] = format!("{short}{}", self.state.environment.suffix()).into();
         }
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
+        audit::named(self.parts, &name);
         let given_revision = metadata["resourceVersion"].as_str().unwrap_or_default().to_owned();
         self.check_namespace_there(resource, &name).map_err(plain)?;
         self.check_terminating(&name).map_err(plain)?;

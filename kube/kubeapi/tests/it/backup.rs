@@ -1,6 +1,7 @@
 //! A backup is of one revision, whole, and comes back without lying about time.
 
 use atoll_kubeapi::backup::{Backup, RestoreError, STORE_FILE, restore};
+use atoll_kubeapi::encryption::Keys;
 use atoll_kubeapi::pki::Pki;
 use atoll_kubeapi::store::{Key, Page, RevisionError, Store, Write};
 use bytes::Bytes;
@@ -37,7 +38,7 @@ async fn backup_of(objects: usize) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let store = store_in(dir.path(), objects).await;
     let mut text = Vec::new();
-    Backup::take(&store, dir.path()).unwrap().write_to(&mut text).unwrap();
+    Backup::take(&store, dir.path(), &Keys::default()).unwrap().write_to(&mut text).unwrap();
     text
 }
 
@@ -46,7 +47,7 @@ async fn what_is_restored_is_the_revision_of_the_backup_whatever_came_after() {
     let dir = tempfile::tempdir().unwrap();
     let store = store_in(dir.path(), 2500).await;
     let then = all(&store);
-    let mut backup = Backup::take(&store, dir.path()).unwrap();
+    let mut backup = Backup::take(&store, dir.path(), &Keys::default()).unwrap();
     let mut text = backup.next().unwrap().to_vec();
     for object in &then.objects[..40] {
         store.write(object.key.clone(), Write::update(object.revision, json)).await.unwrap();
@@ -55,7 +56,7 @@ async fn what_is_restored_is_the_revision_of_the_backup_whatever_came_after() {
     text.extend(backup.flatten());
 
     let other = tempfile::tempdir().unwrap();
-    let done = restore(&text[..], other.path(), false).unwrap();
+    let done = restore(&text[..], other.path(), false, &Keys::default()).unwrap();
     assert_eq!((done.objects, done.taken_at), (2500, then.revision));
     let restored = Store::open(other.path().join(STORE_FILE)).unwrap();
     assert!(all(&restored).objects == then.objects);
@@ -87,12 +88,12 @@ async fn a_backup_that_broke_off_or_changed_restores_nothing() {
     });
     for (what, bad) in cuts.chain(flips) {
         let dir = tempfile::tempdir().unwrap();
-        match restore(&bad[..], dir.path(), false) {
+        match restore(&bad[..], dir.path(), false, &Keys::default()) {
             Err(RestoreError::Backup { .. } | RestoreError::Format { .. }) => {}
             other => panic!("{what}: {other:?}"),
         }
         assert!(!dir.path().join(STORE_FILE).exists() && !dir.path().join("pki").exists(), "{what}");
-        restore(&text[..], dir.path(), false).unwrap();
+        restore(&text[..], dir.path(), false, &Keys::default()).unwrap();
     }
 }
 
@@ -102,12 +103,15 @@ async fn nothing_is_overwritten_unless_it_is_forced_and_then_it_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     drop(store_in(dir.path(), 7).await);
     let authority = fs::read(dir.path().join("pki/ca.crt")).unwrap();
-    assert!(matches!(restore(&text[..], dir.path(), false), Err(RestoreError::NotEmpty { .. })));
-    let half = restore(&text[..text.len() / 2], dir.path(), true);
+    assert!(matches!(
+        restore(&text[..], dir.path(), false, &Keys::default()),
+        Err(RestoreError::NotEmpty { .. })
+    ));
+    let half = restore(&text[..text.len() / 2], dir.path(), true, &Keys::default());
     assert!(matches!(half, Err(RestoreError::Backup { .. })), "{half:?}");
     assert_eq!(all(&Store::open(dir.path().join(STORE_FILE)).unwrap()).objects.len(), 7);
 
-    restore(&text[..], dir.path(), true).unwrap();
+    restore(&text[..], dir.path(), true, &Keys::default()).unwrap();
     assert_eq!(all(&Store::open(dir.path().join(STORE_FILE)).unwrap()).objects.len(), 3);
     let old = dir.path().join("restore.old");
     assert_eq!(all(&Store::open(old.join(STORE_FILE)).unwrap()).objects.len(), 7);
@@ -119,7 +123,10 @@ async fn a_running_hub_is_not_restored_over() {
     let text = backup_of(3).await;
     let dir = tempfile::tempdir().unwrap();
     let running = store_in(dir.path(), 1).await;
-    assert!(matches!(restore(&text[..], dir.path(), true), Err(RestoreError::InUse { .. })));
+    assert!(matches!(
+        restore(&text[..], dir.path(), true, &Keys::default()),
+        Err(RestoreError::InUse { .. })
+    ));
     running.write(key("on"), Write::create(json)).await.unwrap();
 }
 
@@ -129,6 +136,6 @@ async fn a_damaged_store_is_what_backups_are_for() {
     let dir = tempfile::tempdir().unwrap();
     drop(store_in(dir.path(), 1).await);
     fs::write(dir.path().join(STORE_FILE), "torn").unwrap();
-    restore(&text[..], dir.path(), true).unwrap();
+    restore(&text[..], dir.path(), true, &Keys::default()).unwrap();
     assert_eq!(all(&Store::open(dir.path().join(STORE_FILE)).unwrap()).objects.len(), 3);
 }

@@ -1,5 +1,7 @@
 //! SIGKILL while it writes: what a client was told is there afterwards, and revisions only grow.
 
+use crate::encryption::key_file;
+use atoll_kubeapi::encryption::Keys;
 use atoll_kubeapi::store::{Key, Store, Write};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -10,6 +12,7 @@ use std::process::{Command, Stdio};
 const ROUNDS: usize = 50;
 const WRITERS: usize = 8;
 const STORE: &str = "KILLED_STORE";
+const KEYS: &str = "KILLED_KEYS";
 
 fn key(writer: usize) -> Key {
     Key::new("", "configmaps", "shop", &format!("w{writer}"))
@@ -20,7 +23,8 @@ fn key(writer: usize) -> Key {
 #[ignore = "the child of acknowledged_writes_survive_being_killed"]
 async fn the_one_that_is_killed() {
     let Ok(path) = std::env::var(STORE) else { return };
-    let store = Store::open(path).unwrap();
+    let keys = std::env::var(KEYS).map(|path| Keys::read(path.as_ref()).unwrap()).unwrap_or_default();
+    let store = Store::open_encrypted(path, &keys).unwrap();
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..WRITERS {
         let store = store.clone();
@@ -43,10 +47,11 @@ async fn the_one_that_is_killed() {
 }
 
 /// Lets a child write until it has said `lines` writes, kills it, and returns the last of each writer that it said.
-fn killed_after(path: &Path, lines: usize) -> BTreeMap<usize, u64> {
+fn killed_after(path: &Path, keys: Option<&Path>, lines: usize) -> BTreeMap<usize, u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", "killed::the_one_that_is_killed"])
         .env(STORE, path)
+        .envs(keys.map(|keys| (KEYS, keys)))
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -74,12 +79,23 @@ fn killed_after(path: &Path, lines: usize) -> BTreeMap<usize, u64> {
 
 #[test]
 fn acknowledged_writes_survive_being_killed() {
+    survives(None, ROUNDS);
+}
+
+#[test]
+fn acknowledged_writes_that_are_encrypted_survive_being_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    survives(Some(&key_file(dir.path(), &[1])), ROUNDS / 4);
+}
+
+fn survives(keys: Option<&Path>, rounds: usize) {
+    let read = keys.map(|path| Keys::read(path).unwrap()).unwrap_or_default();
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("store.redb");
     let mut revision = 0;
-    for round in 0..ROUNDS {
-        let said = killed_after(&path, 1 + (round * 37) % 150);
-        let store = Store::open(&path).unwrap();
+    for round in 0..rounds {
+        let said = killed_after(&path, keys, 1 + (round * 37) % 150);
+        let store = Store::open_encrypted(&path, &read).unwrap();
         for (writer, wrote) in said {
             let found = store.get(&key(writer)).unwrap_or_else(|| panic!("round {round}: {writer} is lost"));
             assert!(

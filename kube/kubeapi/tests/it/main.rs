@@ -1,8 +1,10 @@
 //! Store, keys, backups, authentication and authorisation from outside.
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod authn;
 mod backup;
+mod encryption;
 mod killed;
 mod pki;
 mod rbac;

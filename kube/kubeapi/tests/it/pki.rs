@@ -48,6 +48,21 @@ fn only_the_owner_can_read_keys() {
 }
 
 #[test]
+fn a_key_that_others_can_read_is_not_used() {
+    for name in ["ca.key", "tokens.key", "admin.token"] {
+        let dir = tempfile::tempdir().unwrap();
+        Pki::open(dir.path(), &[], NOW).unwrap();
+        let path = dir.path().join("pki").join(name);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let error = Pki::open(dir.path(), &[], NOW).unwrap_err();
+        assert!(matches!(&error, PkiError::Exposed { path: said, .. } if *said == path), "{error}");
+        assert!(error.to_string().contains("chmod 600"), "{error}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+        Pki::open(dir.path(), &[], NOW).unwrap();
+    }
+}
+
+#[test]
 fn a_missing_or_foreign_key_is_an_error_and_not_a_new_authority() {
     for (name, spoil) in [
         ("ca.key", None),

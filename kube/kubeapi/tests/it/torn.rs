@@ -1,14 +1,16 @@
 //! A damaged file: a clear error and the file as it was, or everything that was written.
 
+use crate::encryption::keys;
+use atoll_kubeapi::encryption::Keys;
 use atoll_kubeapi::store::{Key, Object, OpenError, Store, Write};
 use bytes::Bytes;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-async fn closed_store(dir: &Path) -> (PathBuf, Vec<Object>) {
+async fn closed_store(dir: &Path, keys: &Keys) -> (PathBuf, Vec<Object>) {
     let path = dir.join("store.redb");
-    let store = Store::open(&path).unwrap();
+    let store = Store::open_encrypted(&path, keys).unwrap();
     for at in 0..200_usize {
         let key = Key::new("", "configmaps", "shop", &format!("n{at}"));
         let body = move |revision| Bytes::from(format!("{revision} {}", "x".repeat(at * 13)));
@@ -24,12 +26,13 @@ fn found_out(
     good: &[u8],
     objects: &[Object],
     what: &str,
+    keys: &Keys,
     damage: impl FnOnce(&mut Vec<u8>),
 ) -> bool {
     let mut bad = good.to_vec();
     damage(&mut bad);
     fs::write(path, &bad).unwrap();
-    match Store::open(path) {
+    match Store::open_encrypted(path, keys) {
         Ok(store) => {
             let page = store.list("/", None, None, None).unwrap();
             assert!(
@@ -50,42 +53,60 @@ fn found_out(
 
 #[tokio::test]
 async fn damage_is_found_before_it_is_served() {
+    damaged(&Keys::default()).await;
+}
+
+#[tokio::test]
+async fn damage_to_an_encrypted_store_is_found_before_it_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    damaged(&keys(dir.path(), &[1])).await;
+}
+
+async fn damaged(keys: &Keys) {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let (path, objects) = closed_store(dir.path()).await;
+    let (path, objects) = closed_store(dir.path(), keys).await;
     let good = fs::read(&path).unwrap();
-    assert!(!found_out(&path, &good, &objects, "nothing", |_| {}));
+    assert!(!found_out(&path, &good, &objects, "nothing", keys, |_| {}));
 
     let mut found = 0;
     for at in 0..60 {
         let offset = good.len() * at / 60 + at * 131 % 4096;
         let offset = offset.min(good.len() - 1);
         let what = format!("a byte changed at {offset} of {}", good.len());
-        found += usize::from(found_out(&path, &good, &objects, &what, |bad| bad[offset] ^= 0x55));
+        found += usize::from(found_out(&path, &good, &objects, &what, keys, |bad| bad[offset] ^= 0x55));
         let what = format!("a page lost at {offset} of {}", good.len());
         let page = offset & !4095;
         let end = (page + 4096).min(good.len());
-        found += usize::from(found_out(&path, &good, &objects, &what, |bad| bad[page..end].fill(0)));
+        found += usize::from(found_out(&path, &good, &objects, &what, keys, |bad| bad[page..end].fill(0)));
     }
     assert!(found > 20, "only {found} of 120 were found: the damage hit too little");
     for part in [1, 7, 13, 50, 90, 99] {
         let length = good.len() * part / 100;
         let what = format!("cut off at {length} of {}", good.len());
         assert!(
-            found_out(&path, &good, &objects, &what, |bad| bad.truncate(length)),
+            found_out(&path, &good, &objects, &what, keys, |bad| bad.truncate(length)),
             "{what} went unnoticed"
         );
     }
     fs::write(&path, &good).unwrap();
-    assert_eq!(Store::open(&path).unwrap().list("/", None, None, None).unwrap().objects, objects);
+    let whole = Store::open_encrypted(&path, keys).unwrap();
+    assert_eq!(whole.list("/", None, None, None).unwrap().objects, objects);
 }
 
 /// As after a crash: redb then looks for the last commit that is whole, and can't tell a commit that was cut off from one
 /// that was damaged later. It may go back by that one, and by no more.
 #[tokio::test]
 async fn damage_after_a_crash_serves_nothing_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    for keys in [Keys::default(), keys(dir.path(), &[1])] {
+        damaged_after_a_crash(&keys).await;
+    }
+}
+
+async fn damaged_after_a_crash(keys: &Keys) {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("store.redb");
-    let store = Store::open(&path).unwrap();
+    let store = Store::open_encrypted(&path, keys).unwrap();
     for at in 0..60_usize {
         let key = Key::new("", "configmaps", "shop", &format!("n{at:02}"));
         let body = move |revision| Bytes::from(format!("{revision} {}", "x".repeat(at * 40)));
@@ -106,7 +127,7 @@ async fn damage_after_a_crash_serves_nothing_wrong() {
             _ => bad.truncate(offset),
         }
         fs::write(&copy, &bad).unwrap();
-        match Store::open(&copy) {
+        match Store::open_encrypted(&copy, keys) {
             Ok(store) => {
                 let found = store.list("/", None, None, None).unwrap().objects;
                 assert!(

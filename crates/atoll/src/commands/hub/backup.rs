@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use atoll_hub::connect;
 use atoll_kubeapi::backup::{self, BACKUP_PATH, STORE_FILE, Summary};
+use atoll_kubeapi::encryption::Keys;
 use atoll_kubeapi::store::{OpenError, Store};
 use clap::Args;
 use futures_util::AsyncReadExt;
 
 use super::default_data_dir;
+use super::encryption::Encryption;
 use crate::failure::Failure;
 
 /// Back up a hub's data directory, also while the hub is running.
@@ -24,9 +26,11 @@ pub(crate) struct Backup {
     /// Data directory of the hub [default: ~/.atoll].
     #[arg(long, value_name = "DIR", env = "ATOLL_DATA_DIR")]
     data_dir: Option<PathBuf>,
-    /// File to write. It contains the hub's keys and Secrets.
+    /// File to write. It contains the hub's keys and Secrets, encrypted if the hub has a key file.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    #[command(flatten)]
+    encryption: Encryption,
 }
 
 impl Backup {
@@ -35,10 +39,11 @@ impl Backup {
         if !data_dir.join(STORE_FILE).is_file() {
             return Err(Failure::no_data(&data_dir).into());
         }
+        let keys = self.encryption.keys()?;
         let mut part = self.output.clone().into_os_string();
         part.push(".part");
         let part = PathBuf::from(part);
-        let summary = match fetch(&data_dir, &part).await {
+        let summary = match fetch(&data_dir, &part, &keys).await {
             Ok(summary) => summary,
             Err(error) => {
                 // Half a backup is of no use.
@@ -57,18 +62,18 @@ impl Backup {
     }
 }
 
-async fn fetch(data_dir: &Path, part: &Path) -> anyhow::Result<Summary> {
+async fn fetch(data_dir: &Path, part: &Path, keys: &Keys) -> anyhow::Result<Summary> {
     let written = || format!("cannot write {}", part.display());
     let mut file = private(part).with_context(written)?;
-    match Store::open(data_dir.join(STORE_FILE)) {
-        Ok(store) => backup::Backup::take(&store, data_dir)?.write_to(&mut file)?,
+    match Store::open_as_it_is(data_dir.join(STORE_FILE), keys) {
+        Ok(store) => backup::Backup::take(&store, data_dir, keys)?.write_to(&mut file)?,
         Err(OpenError::InUse { .. }) => from_running(data_dir, &mut file).await?,
         Err(error) => return Err(error.into()),
     }
     file.sync_all().with_context(written)?;
     drop(file);
     // The file is read back, so that a fault of the network or the disk is found now.
-    Ok(backup::check(BufReader::new(File::open(part).with_context(written)?))?)
+    Ok(backup::check(BufReader::new(File::open(part).with_context(written)?), keys)?)
 }
 
 /// A hub that runs has the data directory to itself: it is asked.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use atoll_kubeapi::Options;
 use atoll_kubeapi::authn::{MASTERS, User};
+use atoll_kubeapi::encryption::Keys;
 use atoll_kubeapi::hosted::{HostOptions, Hosted};
 use tokio::runtime::{Builder, Runtime};
 
@@ -32,7 +33,11 @@ impl Drop for ApiRuntime {
 
 impl Embedded {
     /// Starts the API of a data directory, which is made if it is not there.
-    pub(crate) async fn start(host: &HostOptions<'_>) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        host: &HostOptions<'_>,
+        audit: Option<atoll_audit::Log>,
+        keys: Keys,
+    ) -> anyhow::Result<Self> {
         let runtime =
             Builder::new_multi_thread().worker_threads(2).thread_name("api").enable_all().build()?;
         let runtime = ApiRuntime(Some(runtime));
@@ -40,7 +45,7 @@ impl Embedded {
         names.extend(super::host());
         let start = async move {
             let host = HostOptions { data_dir: &data_dir, address, names: &names };
-            Hosted::start(&host, Options::default()).await
+            Hosted::start(&host, Options::default().audit(audit).encryption(keys)).await
         };
         let spawned = runtime.0.as_ref().map(|runtime| runtime.spawn(start));
         let hosted = spawned.context("a runtime that was just made")?.await??;

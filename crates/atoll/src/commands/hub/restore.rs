@@ -9,6 +9,7 @@ use atoll_kubeapi::backup;
 use clap::Args;
 
 use super::default_data_dir;
+use super::encryption::Encryption;
 use crate::failure::Failure;
 
 /// Restore a hub's data directory from a backup.
@@ -29,14 +30,17 @@ pub(crate) struct Restore {
     /// Replace existing data; it is moved to DIR/restore.old.
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    encryption: Encryption,
 }
 
 impl Restore {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let keys = self.encryption.keys()?;
         let file =
             File::open(&self.backup).with_context(|| format!("cannot read {}", self.backup.display()))?;
         let data_dir = self.data_dir.clone().or_else(default_data_dir).ok_or_else(Failure::no_data_dir)?;
-        let restored = backup::restore(BufReader::new(file), &data_dir, self.force)
+        let restored = backup::restore(BufReader::new(file), &data_dir, self.force, &keys)
             .map_err(|error| Failure::restore(&data_dir, &error))?;
         let backup::Restored { objects, taken_at, revision } = restored;
         println!(

@@ -55,8 +55,14 @@ impl Files {
         }
     }
 
+    /// A key, which nobody else may be able to read.
     fn required(&self, name: &str) -> Result<String, PkiError> {
         let path = self.dir.join(name);
+        let found = fs::metadata(&path).map_err(|source| file(&path, source))?;
+        let mode = found.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(PkiError::Exposed { path, mode });
+        }
         fs::read_to_string(&path).map_err(|source| PkiError::File { path, source })
     }
 

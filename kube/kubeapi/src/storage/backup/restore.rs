@@ -1,7 +1,9 @@
 //! A data directory from a backup: complete, or as it was before.
 
+use super::sealed::Reader;
 use super::{End, EndLine, FORMAT, FileLine, Head, ObjectLine, STORE_FILE, hex};
 use crate::access::pki::{self, PkiError};
+use crate::storage::encryption::Keys;
 use crate::storage::store::{FillError, Key, Object, OpenError, Store, fill};
 use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
@@ -86,21 +88,26 @@ pub enum RestoreError {
 }
 
 /// Makes `data_dir` what it was when the backup was taken. If there is something already, `force` moves it to
-/// `<data-dir>/restore.old`.
+/// `<data-dir>/restore.old`. `keys` decrypt the backup, if it is encrypted, and encrypt the new store as they say.
 ///
 /// # Errors
 /// The directory isn't empty (without `force`) or in use, or the backup is incomplete; then nothing was changed.
-pub fn restore(from: impl BufRead, data_dir: &Path, force: bool) -> Result<Restored, RestoreError> {
+pub fn restore(
+    from: impl BufRead,
+    data_dir: &Path,
+    force: bool,
+    keys: &Keys,
+) -> Result<Restored, RestoreError> {
     private(data_dir)?;
     if !force && !is_empty(data_dir)? {
         return Err(RestoreError::NotEmpty { path: data_dir.to_owned() });
     }
     // Held until the end: no hub may start on what is being replaced.
-    let _lock = lock(data_dir)?;
+    let _lock = lock(data_dir, keys)?;
     let new = data_dir.join(NEW);
     remove(&new)?;
     private(&new.join("pki"))?;
-    let restored = unpack(from, &new)?;
+    let restored = unpack(from, &new, keys)?;
     replace(data_dir, &new)?;
     Ok(restored)
 }
@@ -109,8 +116,8 @@ pub fn restore(from: impl BufRead, data_dir: &Path, force: bool) -> Result<Resto
 ///
 /// # Errors
 /// It is incomplete, or changed.
-pub fn check(from: impl BufRead) -> Result<Summary, RestoreError> {
-    let mut lines = Lines::of(from);
+pub fn check(from: impl BufRead, keys: &Keys) -> Result<Summary, RestoreError> {
+    let mut lines = Lines::of(Reader::new(from, keys).map_err(RestoreError::Read)?);
     let head = lines.head()?;
     for name in pki::KEPT {
         lines.file(name)?;
@@ -124,22 +131,22 @@ pub fn check(from: impl BufRead) -> Result<Summary, RestoreError> {
     Ok(Summary { objects, revision: head.revision })
 }
 
-/// The store that is there, opened; a damaged one needs no lock, as no hub can run on it.
-fn lock(data_dir: &Path) -> Result<Option<Store>, RestoreError> {
+/// The store that is there, opened; a damaged one, or one that we have no key for, needs no lock: a running hub would have it in use.
+fn lock(data_dir: &Path, keys: &Keys) -> Result<Option<Store>, RestoreError> {
     let path = data_dir.join(STORE_FILE);
     if !path.exists() {
         return Ok(None);
     }
-    match Store::open(&path) {
+    match Store::open_as_it_is(&path, keys) {
         Ok(store) => Ok(Some(store)),
         Err(OpenError::InUse { .. }) => Err(RestoreError::InUse { path: data_dir.to_owned() }),
-        Err(OpenError::Damaged { .. } | OpenError::Format { .. }) => Ok(None),
+        Err(OpenError::Damaged { .. } | OpenError::Encrypted { .. } | OpenError::Format { .. }) => Ok(None),
         Err(OpenError::Io { path, source }) => Err(RestoreError::Write { path, source }),
     }
 }
 
-fn unpack(from: impl BufRead, new: &Path) -> Result<Restored, RestoreError> {
-    let mut lines = Lines::of(from);
+fn unpack(from: impl BufRead, new: &Path, keys: &Keys) -> Result<Restored, RestoreError> {
+    let mut lines = Lines::of(Reader::new(from, keys).map_err(RestoreError::Read)?);
     let head = lines.head()?;
     for name in pki::KEPT {
         let text = lines.file(name)?;
@@ -150,7 +157,8 @@ fn unpack(from: impl BufRead, new: &Path) -> Result<Restored, RestoreError> {
     }
     let revision =
         head.revision.checked_add(LEAP).ok_or_else(|| lines.bad("its revision is too large".into()))?;
-    let objects = fill(&new.join(STORE_FILE), revision, lines.by_ref()).map_err(|error| match error {
+    let filled = fill(&new.join(STORE_FILE), revision, lines.by_ref(), keys);
+    let objects = filled.map_err(|error| match error {
         FillError::Objects(error) => error,
         FillError::Open(error) => RestoreError::Store(error.to_string()),
         FillError::Write(why) => RestoreError::Store(why),

@@ -5,12 +5,13 @@
 
 use super::Key;
 use super::object::{EventKind, Object};
+use super::seal::{Seal, Sums, Unseal};
 use super::state::Change;
-use aws_lc_rs::digest::{SHA256, digest};
+use crate::storage::encryption::{KeyId, Keys, SealError, key_of};
 use bytes::Bytes;
 use redb::{
     Builder, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable,
-    StorageError, TableDefinition, WriteTransaction,
+    StorageError, TableDefinition, TableError, WriteTransaction,
 };
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -20,8 +21,14 @@ use std::path::{Path, PathBuf};
 
 const OBJECTS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("objects");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// What a file that is encrypted keeps of its keys.
+const SEAL: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("seal");
+/// The key of the sums, sealed.
+const SUMS: &str = "sums";
 /// What this file's layout is called. A later one has another number.
 const FORMAT: u64 = 1;
+/// The same, with every body sealed.
+const SEALED_FORMAT: u64 = 2;
 /// The state is in memory whole: redb's cache only has to hold the pages that a batch touches.
 const CACHE_BYTES: usize = 512 << 10;
 
@@ -42,8 +49,16 @@ pub enum OpenError {
         /// How that shows.
         why: String,
     },
+    /// It is encrypted with a key that we do not have. It was left as it is.
+    #[error("{} is encrypted with key {id}, which the key file does not have, if one is given; nothing was changed: give the key file that has it", path.display())]
+    Encrypted {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        id: KeyId,
+    },
     /// It was written by a later version.
-    #[error("{} has format {found}, this version knows {FORMAT}; use the version that wrote it", path.display())]
+    #[error("{} has format {found}, this version knows {FORMAT} and {SEALED_FORMAT}; use the version that wrote it", path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -82,14 +97,14 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, object: &Object) {
+    fn add(&mut self, object: &Object, sums: &Sums) {
         self.count = self.count.wrapping_add(1);
-        self.sum = self.sum.wrapping_add(fingerprint(object));
+        self.sum = self.sum.wrapping_add(sums.of(object));
     }
 
-    fn subtract(&mut self, object: &Object) {
+    fn subtract(&mut self, object: &Object, sums: &Sums) {
         self.count = self.count.wrapping_sub(1);
-        self.sum = self.sum.wrapping_sub(fingerprint(object));
+        self.sum = self.sum.wrapping_sub(sums.of(object));
     }
 
     fn write(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
@@ -101,30 +116,28 @@ impl Totals {
     }
 }
 
+/// Writes all that a new file has.
+pub(super) type Fill<'a> = dyn FnMut(&Database) -> Result<(), redb::Error> + 'a;
+
 /// Where the file is: on disk, or in a test's hands.
 pub(super) trait DatabaseFile: Send {
     /// Opens it for writing; makes it if there is none. Repairs what a crash left.
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError>;
     /// Opens it without changing it; none if it is new, or was not closed.
     fn look(&self, builder: &Builder) -> Result<Option<ReadOnlyDatabase>, DatabaseError>;
+    /// Puts a new file in its place, whole or not at all. Who has the old one open has to open it anew.
+    fn replace(&self, builder: &Builder, fill: &mut Fill<'_>) -> Result<(), DatabaseError>;
     /// What to call it.
     fn path(&self) -> &Path;
 }
 
 impl DatabaseFile for PathBuf {
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
-        // It has secrets in it.
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
         if !self.exists() {
-            make_whole(self, &options, builder)?;
+            make_whole(self, builder, &mut prepare)?;
         }
-        let database = builder.create_file(options.open(self)?)?;
-        // The file's name has to survive a power cut, too.
-        if let Some(parent) = self.parent() {
-            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            File::open(parent)?.sync_all()?;
-        }
+        let database = builder.create_file(private().open(self)?)?;
+        sync_name(self)?;
         Ok(database)
     }
 
@@ -142,17 +155,38 @@ impl DatabaseFile for PathBuf {
         }
     }
 
+    fn replace(&self, builder: &Builder, fill: &mut Fill<'_>) -> Result<(), DatabaseError> {
+        make_whole(self, builder, fill)?;
+        sync_name(self)
+    }
+
     fn path(&self) -> &Path {
         self
     }
 }
 
+/// It has secrets in it.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options
+}
+
+/// The file's name has to survive a power cut, too.
+fn sync_name(path: &Path) -> Result<(), DatabaseError> {
+    if let Some(parent) = path.parent() {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        File::open(parent)?.sync_all()?;
+    }
+    Ok(())
+}
+
 /// Makes the file under another name and moves it into its place when it is whole: a crash in between leaves none, and not
 /// one that can't be read.
-fn make_whole(path: &Path, options: &OpenOptions, builder: &Builder) -> Result<(), DatabaseError> {
+fn make_whole(path: &Path, builder: &Builder, fill: &mut Fill<'_>) -> Result<(), DatabaseError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    let file = options.open(&beside)?;
+    let file = private().open(&beside)?;
     // Another process may have it open; what a crash left is held by none.
     match file.try_lock() {
         Ok(()) => file.set_len(0)?,
@@ -160,9 +194,16 @@ fn make_whole(path: &Path, options: &OpenOptions, builder: &Builder) -> Result<(
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
     let database = builder.create_file(file)?;
-    prepare(&database).map_err(|error| io::Error::other(error.to_string()))?;
+    fill(&database).map_err(|error| io::Error::other(error.to_string()))?;
     drop(database);
     Ok(std::fs::rename(&beside, path)?)
+}
+
+/// What becomes of a file that is not encrypted as the first key says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Otherwise {
+    Rewrite,
+    Keep,
 }
 
 /// An open file.
@@ -170,18 +211,23 @@ pub(super) struct Disk {
     place: Box<dyn DatabaseFile>,
     database: Option<Database>,
     totals: Totals,
+    seal: Seal,
 }
 
 impl Disk {
-    /// Opens the file, and reads what is in it.
-    pub(super) fn open(place: Box<dyn DatabaseFile>) -> Result<(Self, Vec<Object>), OpenError> {
+    /// Opens the file, and reads what is in it. One that is not encrypted as the first key says is rewritten, or left as it is.
+    pub(super) fn open(
+        place: Box<dyn DatabaseFile>,
+        keys: &Keys,
+        otherwise: Otherwise,
+    ) -> Result<(Self, Vec<Object>), OpenError> {
         let path = place.path().to_owned();
         // A file that was closed is looked at before it is opened for writing: if it is damaged, it stays as it is.
         let seen = match guarded(&path, || place.look(&builder()))? {
-            Some(database) => Some(guarded(&path, || load(&database))?.checked(&path)?),
+            Some(database) => Some(guarded(&path, || load(&database))?.read(&path, keys)?),
             None => None,
         };
-        let (database, totals) = guarded(&path, || {
+        let (mut database, totals) = guarded(&path, || {
             let database = place.open(&builder())?;
             if seen.is_none() {
                 prepare(&database)?;
@@ -191,9 +237,24 @@ impl Disk {
         })?;
         let loaded = match seen {
             Some(seen) if seen.totals == totals => seen,
-            _ => guarded(&path, || load(&database))?.checked(&path)?,
+            _ => guarded(&path, || load(&database))?.read(&path, keys)?,
         };
-        Ok((Self { place, database: Some(database), totals: loaded.totals }, loaded.objects))
+        let Loaded { mut totals, objects, sums, form } = loaded;
+        let seal = if form == Form::wanted(keys) || otherwise == Otherwise::Keep {
+            let key = match form {
+                Form::Plain => None,
+                Form::Sealed(id) => keys.find(id),
+            };
+            Seal::new(key, sums).map_err(|error| refused(&path, error))?
+        } else {
+            tracing::info!(path = %path.display(), objects = objects.len(), "rewriting the store, because its encryption changes");
+            let seal = guarded(&path, || rewrite(&*place, keys, &objects, &mut totals))?;
+            // Held until here, so that nobody else could open what is being replaced.
+            drop(database);
+            database = guarded(&path, || place.open(&builder()))?;
+            seal
+        };
+        Ok((Self { place, database: Some(database), totals, seal }, objects))
     }
 
     /// The revision of the latest write in the file.
@@ -206,7 +267,7 @@ impl Disk {
         let mut totals = self.totals;
         let database = self.database.as_ref().ok_or(CommitError(redb::Error::DatabaseClosed))?;
         let transaction = database.begin_write().map_err(redb::Error::from)?;
-        write(&transaction, changes, &mut totals)?;
+        write(&transaction, changes, &mut totals, &mut self.seal)?;
         transaction.commit().map_err(redb::Error::from)?;
         self.totals = totals;
         Ok(())
@@ -262,16 +323,58 @@ fn prepare(database: &Database) -> Result<(), redb::Error> {
     Ok(())
 }
 
-fn write(transaction: &WriteTransaction, changes: &[Change], totals: &mut Totals) -> Result<(), redb::Error> {
+/// Puts a new file in the place of one that is not encrypted as it should be: nothing of the old one is left in it.
+fn rewrite(
+    place: &dyn DatabaseFile,
+    keys: &Keys,
+    objects: &[Object],
+    totals: &mut Totals,
+) -> Result<Seal, redb::Error> {
+    let (mut seal, kept) = Seal::fresh(keys).map_err(failed)?;
+    let mut fill = |database: &Database| {
+        *totals = Totals { revision: totals.revision, ..Totals::default() };
+        let transaction = database.begin_write()?;
+        {
+            let mut table = transaction.open_table(OBJECTS)?;
+            for object in objects {
+                let body = seal.body(object).map_err(failed)?;
+                table.insert(object.key.as_str(), (object.revision, &*body))?;
+                totals.add(object, &seal.sums);
+            }
+            let format = if kept.is_some() { SEALED_FORMAT } else { FORMAT };
+            transaction.open_table(META)?.insert("format", format)?;
+            if let Some(kept) = &kept {
+                transaction.open_table(SEAL)?.insert(SUMS, &**kept)?;
+            }
+        }
+        totals.write(&transaction)?;
+        transaction.commit()?;
+        Ok(())
+    };
+    place.replace(&builder(), &mut fill)?;
+    Ok(seal)
+}
+
+fn failed(error: SealError) -> redb::Error {
+    redb::Error::Io(io::Error::other(error))
+}
+
+fn write(
+    transaction: &WriteTransaction,
+    changes: &[Change],
+    totals: &mut Totals,
+    seal: &mut Seal,
+) -> Result<(), redb::Error> {
     let mut objects = transaction.open_table(OBJECTS)?;
     for Change { kind, object, previous } in changes {
         if let Some(previous) = previous {
-            totals.subtract(previous);
+            totals.subtract(previous, &seal.sums);
         }
         match kind {
             EventKind::Added | EventKind::Modified => {
-                objects.insert(object.key.as_str(), (object.revision, &*object.body))?;
-                totals.add(object);
+                let body = seal.body(object).map_err(failed)?;
+                objects.insert(object.key.as_str(), (object.revision, &*body))?;
+                totals.add(object, &seal.sums);
             }
             EventKind::Deleted => {
                 objects.remove(object.key.as_str())?;
@@ -282,47 +385,103 @@ fn write(transaction: &WriteTransaction, changes: &[Change], totals: &mut Totals
     totals.write(transaction)
 }
 
-struct Loaded {
+/// How the bodies of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    /// All are sealed with this key: a file is rewritten before another one is used.
+    Sealed(KeyId),
+}
+
+impl Form {
+    fn wanted(keys: &Keys) -> Self {
+        keys.first().map_or(Self::Plain, |key| Self::Sealed(key.id()))
+    }
+}
+
+/// What a file has, as it is there.
+struct Found {
     format: u64,
     totals: Totals,
-    counted: Totals,
+    kept: Option<Vec<u8>>,
     objects: Vec<Object>,
 }
 
-impl Loaded {
-    fn checked(self, path: &Path) -> Result<Self, OpenError> {
-        let path = path.to_owned();
-        if self.format != FORMAT {
-            return Err(OpenError::Format { path, found: self.format });
-        }
-        if self.counted != self.totals {
-            let (found, said) = (self.counted.count, self.totals.count);
+/// What a file has, checked.
+struct Loaded {
+    totals: Totals,
+    objects: Vec<Object>,
+    sums: Sums,
+    form: Form,
+}
+
+impl Found {
+    /// The objects, if they are those that were written.
+    fn read(self, path: &Path, keys: &Keys) -> Result<Loaded, OpenError> {
+        let Self { format, totals, kept, objects } = self;
+        let (objects, sums, form) = match (format, kept) {
+            (FORMAT, _) => (objects, Sums::default(), Form::Plain),
+            (SEALED_FORMAT, Some(kept)) => {
+                // Where only a part is under a key that we do not have, it is that part which was changed.
+                let known =
+                    objects.iter().any(|object| key_of(&object.body).is_ok_and(|id| keys.find(id).is_some()));
+                let refused = |error| match error {
+                    SealError::NoKey(_) if known => refused(path, SealError::Changed),
+                    error => refused(path, error),
+                };
+                let mut unseal = Unseal::new(keys, &kept).map_err(refused)?;
+                let form = Form::Sealed(key_of(&kept).map_err(refused)?);
+                let opened: Result<_, _> =
+                    objects.into_iter().map(|object| unseal.object(object).map_err(refused)).collect();
+                (opened?, unseal.sums, form)
+            }
+            (SEALED_FORMAT, None) => {
+                let why = "it does not say how it is encrypted".to_owned();
+                return Err(OpenError::Damaged { path: path.to_owned(), why });
+            }
+            (found, _) => return Err(OpenError::Format { path: path.to_owned(), found }),
+        };
+        let mut counted = Totals { revision: totals.revision, ..Totals::default() };
+        objects.iter().for_each(|object| counted.add(object, &sums));
+        if counted != totals {
+            let (found, said) = (counted.count, totals.count);
             let why = if found == said {
                 format!("its {found} objects are not those that were written")
             } else {
                 format!("it should have {said} objects and has {found}")
             };
-            return Err(OpenError::Damaged { path, why });
+            return Err(OpenError::Damaged { path: path.to_owned(), why });
         }
-        Ok(self)
+        Ok(Loaded { totals, objects, sums, form })
     }
 }
 
-fn load(database: &impl ReadableDatabase) -> Result<Loaded, redb::Error> {
+fn refused(path: &Path, error: SealError) -> OpenError {
+    let path = path.to_owned();
+    match error {
+        SealError::NoKey(id) => OpenError::Encrypted { path, id },
+        SealError::Changed => OpenError::Damaged { path, why: "what is encrypted in it was changed".into() },
+        SealError::Refused => OpenError::Io { path, source: io::Error::other(error) },
+    }
+}
+
+fn load(database: &impl ReadableDatabase) -> Result<Found, redb::Error> {
     let transaction = database.begin_read()?;
     let totals = totals(&transaction)?;
     let format = transaction.open_table(META)?.get("format")?.map_or(0, |found| found.value());
-    let mut counted = Totals { revision: totals.revision, ..Totals::default() };
+    let kept = match transaction.open_table(SEAL) {
+        Ok(table) => table.get(SUMS)?.map(|kept| kept.value().to_vec()),
+        Err(TableError::TableDoesNotExist(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
     let mut objects = Vec::new();
     for entry in transaction.open_table(OBJECTS)?.iter()? {
         let (key, value) = entry?;
         let (revision, body) = value.value();
-        let object =
-            Object { key: Key::from_text(key.value()), revision, body: Bytes::copy_from_slice(body) };
-        counted.add(&object);
-        objects.push(object);
+        let body = Bytes::copy_from_slice(body);
+        objects.push(Object { key: Key::from_text(key.value()), revision, body });
     }
-    Ok(Loaded { format, totals, counted, objects })
+    Ok(Found { format, totals, kept, objects })
 }
 
 fn totals(transaction: &ReadTransaction) -> Result<Totals, redb::Error> {
@@ -332,17 +491,6 @@ fn totals(transaction: &ReadTransaction) -> Result<Totals, redb::Error> {
         None => Err(StorageError::Corrupted(format!("it doesn't say its {name}"))),
     };
     Ok(Totals { revision: number("revision")?, count: number("count")?, sum: number("sum")? })
-}
-
-/// A number that is another one if anything of the object is.
-fn fingerprint(object: &Object) -> u64 {
-    let mut text = Vec::with_capacity(object.key.as_str().len() + object.body.len() + 16);
-    text.extend_from_slice(&object.revision.to_le_bytes());
-    text.extend_from_slice(&(object.key.as_str().len() as u64).to_le_bytes());
-    text.extend_from_slice(object.key.as_str().as_bytes());
-    text.extend_from_slice(&object.body);
-    let digest = digest(&SHA256, &text);
-    digest.as_ref().iter().take(8).fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
 }
 
 /// Runs what reads a file that may be damaged: redb answers some damage with a panic.

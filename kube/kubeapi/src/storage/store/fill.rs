@@ -1,8 +1,9 @@
 //! A new file from objects that another store had.
 
-use super::disk::{CommitError, Disk, OpenError};
+use super::disk::{CommitError, Disk, OpenError, Otherwise};
 use super::object::{EventKind, Object};
 use super::state::Change;
+use crate::storage::encryption::Keys;
 use std::path::Path;
 
 const BATCH: usize = 1000;
@@ -21,7 +22,7 @@ pub enum FillError<E> {
     Objects(E),
 }
 
-/// Makes a store at `path`, where none may be, that is at `revision` and has `objects`.
+/// Makes a store at `path`, where none may be, that is at `revision` and has `objects`, encrypted as `keys` say.
 ///
 /// # Errors
 /// It can't be written, or the objects end in an error. What was written until then stays.
@@ -29,8 +30,9 @@ pub fn fill<E>(
     path: &Path,
     revision: u64,
     objects: impl Iterator<Item = Result<Object, E>>,
+    keys: &Keys,
 ) -> Result<u64, FillError<E>> {
-    let (mut disk, there) = Disk::open(Box::new(path.to_path_buf()))?;
+    let (mut disk, there) = Disk::open(Box::new(path.to_path_buf()), keys, Otherwise::Rewrite)?;
     if !there.is_empty() {
         return Err(FillError::Write(format!("{} has objects already", path.display())));
     }

@@ -2,6 +2,8 @@
 
 use super::medium::Medium;
 use super::{create, key};
+use crate::storage::encryption::Keys;
+use crate::storage::store::disk::Otherwise;
 use crate::storage::store::{Limits, Store};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,7 +14,9 @@ const WRITES: usize = 64;
 #[tokio::test]
 async fn writes_that_wait_share_one_sync() {
     let medium = Medium::default();
-    let store = Store::open_at(Box::new(medium.clone()), Limits::default()).unwrap();
+    let store =
+        Store::open_at(Box::new(medium.clone()), Limits::default(), &Keys::default(), Otherwise::Rewrite)
+            .unwrap();
     let (before, _) = medium.work();
     store.write(key("alone"), create("x")).await.unwrap();
     assert_eq!(medium.work().0 - before, 1, "one write, one sync");

@@ -2,16 +2,24 @@
 
 use super::medium::Medium;
 use super::{create, key, update};
+use crate::storage::encryption::{Keys, test_keys};
+use crate::storage::store::disk::Otherwise;
 use crate::storage::store::{Limits, Store, WriteError};
 
-fn open(medium: &Medium) -> Store {
-    Store::open_at(Box::new(medium.clone()), Limits::default()).unwrap()
+fn open(medium: &Medium, keys: &Keys) -> Store {
+    Store::open_at(Box::new(medium.clone()), Limits::default(), keys, Otherwise::Rewrite).unwrap()
 }
 
 #[tokio::test]
 async fn a_full_disk_refuses_writes_until_there_is_room() {
+    for keys in [Keys::default(), test_keys(&[1])] {
+        full(&keys).await;
+    }
+}
+
+async fn full(keys: &Keys) {
     let medium = Medium::default();
-    let store = open(&medium);
+    let store = open(&medium, keys);
     medium.leave_room(0);
     let mut watch = store.watch("/", Some(0)).unwrap();
     let mut written = Vec::new();
@@ -41,7 +49,7 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     let after = store.write(key("other"), create(&large)).await.unwrap();
     assert!(after.revision > shown.revision);
     drop(store);
-    let store = open(&medium);
+    let store = open(&medium, keys);
     for object in written.iter().chain([&after]) {
         assert_eq!(store.get(&object.key).as_ref(), Some(object));
     }
@@ -50,7 +58,7 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
 #[tokio::test]
 async fn what_a_failed_sync_may_have_written_is_settled_before_the_next_write() {
     let medium = Medium::default();
-    let store = open(&medium);
+    let store = open(&medium, &test_keys(&[1]));
     let first = store.write(key("a"), create("first")).await.unwrap();
     medium.fail_syncs(true);
     let failed = store.write(key("a"), update(&first, "second")).await;

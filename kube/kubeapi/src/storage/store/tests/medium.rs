@@ -1,6 +1,6 @@
 //! A disk in memory: what was synced stays; what was not may be lost, kept or torn when the power goes.
 
-use crate::storage::store::disk::DatabaseFile;
+use crate::storage::store::disk::{DatabaseFile, Fill};
 use redb::{Builder, Database, DatabaseError, ReadOnlyDatabase, StorageBackend};
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -173,6 +173,22 @@ impl DatabaseFile for Medium {
 
     fn look(&self, _: &Builder) -> Result<Option<ReadOnlyDatabase>, DatabaseError> {
         Ok(None)
+    }
+
+    fn replace(&self, builder: &Builder, fill: &mut Fill<'_>) -> Result<(), DatabaseError> {
+        let new = Self::default();
+        let database = new.open(builder)?;
+        fill(&database).map_err(|error| Error::other(error.to_string()))?;
+        drop(database);
+        let bytes = new.plates().now.clone();
+        let mut plates = self.plates();
+        if plates.steps_left == Some(0) {
+            return Err(Error::other("the power is off").into());
+        }
+        plates.boot += 1;
+        (plates.synced, plates.now) = (bytes.clone(), bytes);
+        plates.unsynced.clear();
+        Ok(())
     }
 
     fn path(&self) -> &Path {

@@ -2,6 +2,8 @@
 
 use super::medium::Medium;
 use super::{body, create, key, update};
+use crate::storage::encryption::{Keys, test_keys};
+use crate::storage::store::disk::Otherwise;
 use crate::storage::store::{Limits, Object, Store, Write, WriteError};
 use std::collections::BTreeMap;
 
@@ -48,12 +50,29 @@ async fn write_on(store: Store, name: String, mut dice: Dice) -> (String, Known)
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_power_cut_loses_nothing_acknowledged() {
+    survives(|_| Keys::default()).await;
+}
+
+/// Encrypted, with other keys every few rounds: the file is rewritten then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_cut_loses_nothing_acknowledged_that_was_encrypted() {
+    survives(|round| match round % 9 {
+        0..3 => test_keys(&[1, 2, 3]),
+        3..6 => test_keys(&[2, 1, 3]),
+        _ => test_keys(&[3, 2, 1]),
+    })
+    .await;
+}
+
+async fn survives(keys: impl Fn(u64) -> Keys) {
     let mut dice = Dice(0x5eed);
     let medium = Medium::default();
     let mut before: BTreeMap<String, Known> = BTreeMap::new();
     let mut revision = 0;
     for round in 0..80 {
-        let store = Store::open_at(Box::new(medium.clone()), Limits::default()).unwrap();
+        let store =
+            Store::open_at(Box::new(medium.clone()), Limits::default(), &keys(round), Otherwise::Rewrite)
+                .unwrap();
         assert!(store.revision() >= revision, "round {round}: {} after {revision}", store.revision());
         for (name, known) in &before {
             let found = store.get(&key(name));
