@@ -6,10 +6,12 @@
 //!          └── pki: the CA and keys that sign them ◀─────┘     TokenRequest
 //! ```
 //!
-//! [`authn`], [`rbac`] and [`pki`] decide and know no server; [`filters`] asks them for each request, [`admission`] for each write.
+//! [`authn`], [`rbac`] and [`pki`] decide and know no server; [`filters`] asks them for each request, [`admission`] for each write;
+//! [`author`] writes down who made one.
 
 pub(crate) mod admission;
 pub mod authn;
+pub mod author;
 pub(crate) mod filters;
 pub mod pki;
 pub mod rbac;

@@ -10,6 +10,7 @@ pub(crate) use service::Caller;
 
 use crate::access::admission::Policies;
 use crate::access::authn::{TokenAuthenticator, User};
+use crate::access::author::Stamping;
 use crate::access::filters::RbacCache;
 use crate::controllers::Tasks;
 use crate::environment::{Environment, SharedEnvironment, SystemEnvironment};
@@ -47,6 +48,8 @@ pub(crate) struct ApiState {
     pub(crate) pods: Option<Arc<dyn Pods>>,
     /// What `/version` says.
     pub(crate) version: &'static str,
+    /// Which objects say who wrote them.
+    pub(crate) stamping: Stamping,
 }
 
 /// The version of Kubernetes whose behaviour is kept.
@@ -60,6 +63,7 @@ pub struct Options {
     pods: Option<Arc<dyn Pods>>,
     network: Network,
     loopback_endpoints: bool,
+    stamping: Stamping,
 }
 
 impl Default for Options {
@@ -71,6 +75,7 @@ impl Default for Options {
             pods: None,
             network: Network::default(),
             loopback_endpoints: false,
+            stamping: Stamping::default(),
         }
     }
 }
@@ -112,6 +117,13 @@ impl Options {
         self
     }
 
+    /// Which objects say who wrote them; none by default.
+    #[must_use]
+    pub fn stamping(mut self, stamping: Stamping) -> Self {
+        self.stamping = stamping;
+        self
+    }
+
     /// Whether endpoints may be loopback addresses (127.0.0.0/8), as they are where clusters live in one process. A real
     /// API server refuses them.
     #[must_use]
@@ -148,6 +160,7 @@ impl Api {
             namespaces: tokio::sync::RwLock::new(()),
             floor: std::sync::atomic::AtomicU64::new(0),
             version: KUBERNETES,
+            stamping: options.stamping,
             store,
         });
         state.bootstrap().await.map_err(|error| StartError::Bootstrap(error.to_string()))?;
