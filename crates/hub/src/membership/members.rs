@@ -51,7 +51,8 @@ impl Members {
         policies: Policies,
     ) -> Self {
         let (client, copies) = (context.client.clone(), policies.reports());
-        let sessions = Sessions { hub: client, permit: permit.clone(), reports, copies };
+        let sessions =
+            Sessions { hub: client, permit: permit.clone(), reports, copies, sealer: policies.sealer() };
         Self {
             context,
             hub,
