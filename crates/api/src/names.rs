@@ -3,6 +3,7 @@
 //! A name that other programs read is theirs: it changes only when they change it. The names under
 //! `atoll.dev` are ours, but a rename strands what is already written in members.
 
+pub mod admission;
 pub mod annotation;
 pub mod condition;
 pub mod event;
@@ -26,6 +27,28 @@ pub fn is_reserved(key: &str) -> bool {
     let within =
         |domain: &str| prefix.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     within("kubernetes.io") || within("k8s.io") || within(DOMAIN)
+}
+
+/// The keys of labels and annotations by which we know what is ours. Users do not set them: a template that has one is copied
+/// without it, and no override writes one.
+const MARKS: &[&str] = &[
+    label::HUB,
+    label::PROPAGATED,
+    label::MEMORY,
+    label::CLUSTER,
+    label::BALANCER,
+    annotation::ADOPTED,
+    annotation::AUTHOR,
+    annotation::CLEANED,
+    annotation::HOLDERS,
+    annotation::INCARNATION,
+    annotation::SEAL,
+    annotation::balancing::OWNER,
+];
+
+/// Whether a label or annotation says what is ours.
+pub fn is_mark(key: &str) -> bool {
+    MARKS.contains(&key)
 }
 
 /// The owner of our fields in server-side apply, in the hub and in members. The API server reads it; so does whoever

@@ -320,6 +320,7 @@ impl Failure {
         let why = match error {
             HubError::Api(error) => Some(connect::why(error)),
             HubError::Memory(_)
+            | HubError::Seal(_)
             | HubError::Listen { .. }
             | HubError::Twin(_)
             | HubError::BadLease(_)

@@ -1,11 +1,13 @@
 //! Templates + policies + clusters → which cluster holds which copy, and why not the others.
 //!
 //! ```text
+//!   access        who wrote a policy, and whether they may have what follows from it
 //!   choose        which policy has a template: priority, closeness, name; who takes it from whom
 //!   select        which clusters: affinity, taints, readiness, spread
 //!   divide        how many replicas in each
 //!   dependencies  what goes along
 //!   autoscale     whose replicas are a member's own, because an autoscaler goes there
+//!   copies        what each cluster gets, and what is withheld
 //!   prune         what of a template travels
 //!   overrides     how a copy differs in one cluster
 //!   aggregate     what the copies say, together
@@ -14,10 +16,12 @@
 //! Start at [`Placer`]: changes in, the outcomes of what they concern out. What was decided is remembered ([`Decision`]; the hub keeps
 //! it in a binding): a template keeps its clusters when its policy goes, and those that have it are preferred where there is a choice.
 
+pub mod access;
 pub mod affinity;
 pub mod aggregate;
 pub mod autoscale;
 pub mod choose;
+pub mod copies;
 pub mod dependencies;
 pub mod divide;
 pub mod object;
@@ -30,14 +34,16 @@ pub mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use atoll_api::names::{kind, label, namespace, service};
+use atoll_api::names::{kind, namespace, service};
 use serde_json::Value;
 
 use crate::names::ClusterId;
+use access::{Access, Author, Counts, Question, Refusal, Stamp, Verdict};
 use affinity::ClusterFact;
 use autoscale::{Autoscalers, Workload};
+use copies::Withheld;
 use object::{Kind, ObjectKey};
-use overrides::{OverrideError, OverrideSpec};
+use overrides::Overriding;
 use policy::{ConflictResolution, Placement, PolicyId, PropagationSpec, Suspension};
 use select::{Clusters, Nowhere, select};
 
@@ -62,15 +68,21 @@ pub struct Decision {
     pub suspension: Suspension,
     /// Whether copies stay when it goes.
     pub preserve: bool,
+    /// Who wrote the policy, where that has to be asked about.
+    pub author: Option<Arc<Author>>,
+    /// The template's uid: of another one of the same name nothing was decided.
+    pub uid: String,
 }
 
-/// A policy, and its placement as it was written.
+/// A policy, its placement as it was written, and who wrote it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// What it says.
     pub spec: PropagationSpec,
     /// `spec.placement`, as it was written.
     pub written: Arc<Value>,
+    /// Who wrote it.
+    pub stamp: Stamp,
 }
 
 /// Something that changed.
@@ -81,18 +93,22 @@ pub enum Change {
     /// A policy.
     Policy(PolicyId, Option<Box<Policy>>),
     /// An override policy.
-    Override(PolicyId, Option<Box<OverrideSpec>>),
+    Override(PolicyId, Option<Box<Overriding>>),
     /// A template.
     Template(ObjectKey, Option<Arc<Value>>),
     /// What was decided in a former life.
     Recalled(ObjectKey, Box<Decision>),
     /// Whom a template went along with in a former life: until these have been planned, it still does.
     RecalledAlong(ObjectKey, BTreeSet<ObjectKey>),
+    /// What was answered to a question about an author.
+    Verdict(Question, Verdict),
 }
 
 /// What becomes of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
+    /// Nobody knows yet whether its policies count: nothing changes.
+    Undecided,
     /// Nobody wants it anywhere: no copy is to be left.
     Nowhere {
         /// Copies stay where they are, and are nobody's.
@@ -120,8 +136,8 @@ pub struct Placed {
 /// What one cluster gets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copy {
-    /// The object, or why it can't be made.
-    pub object: Result<Arc<Value>, OverrideError>,
+    /// The object, or why it is not written.
+    pub object: Result<Arc<Value>, Withheld>,
     /// What happens to one that is there already.
     pub conflict: ConflictResolution,
     /// Nothing is to be written at present.
@@ -136,7 +152,11 @@ pub struct Placer {
     clusters: Clusters,
     policies: BTreeMap<PolicyId, PropagationSpec>,
     written: BTreeMap<PolicyId, Arc<Value>>,
-    overrides: BTreeMap<PolicyId, OverrideSpec>,
+    stamps: BTreeMap<PolicyId, Stamp>,
+    overrides: BTreeMap<PolicyId, Overriding>,
+    access: Access,
+    /// Whether copies of Services keep their `externalIPs`.
+    external_ips: bool,
     templates: BTreeMap<ObjectKey, Arc<Value>>,
     decided: BTreeMap<ObjectKey, Decision>,
     /// What goes along with whom.
@@ -165,13 +185,18 @@ impl Placer {
                 }
             }
             Change::Policy(id, policy) => {
-                let (spec, written) = policy.map(|policy| (policy.spec, policy.written)).unzip();
+                let (said, written) = match policy.map(|policy| *policy) {
+                    Some(Policy { spec, written, stamp }) => (Some((spec, stamp)), Some(written)),
+                    None => (None, None),
+                };
+                let (spec, stamp) = said.unzip();
                 spec.iter()
                     .flat_map(|spec: &PropagationSpec| &spec.resource_selectors)
                     .for_each(|one| self.knows(&one.kind));
                 let before = replace(&mut self.policies, &id, spec.clone());
                 replace(&mut self.written, &id, written);
-                if before == spec {
+                let stamped_before = replace(&mut self.stamps, &id, stamp.clone());
+                if before == spec && stamped_before == stamp {
                     return;
                 }
                 let speaks = |spec: &Option<PropagationSpec>, key: &ObjectKey, template: &Value| {
@@ -182,10 +207,10 @@ impl Placer {
                 let its = self.decided.iter().filter(|(_, decided)| decided.policy.as_ref() == Some(&id));
                 self.dirty.extend(its.map(|(key, _)| key.clone()));
             }
-            Change::Override(id, spec) => {
-                let spec = spec.map(|spec| *spec);
-                let before = replace(&mut self.overrides, &id, spec.clone());
-                if before != spec {
+            Change::Override(id, overriding) => {
+                let overriding = overriding.map(|overriding| *overriding);
+                let before = replace(&mut self.overrides, &id, overriding.clone());
+                if before != overriding {
                     // What is decided or goes along is written somewhere; the rest does not mind.
                     self.dirty.extend(self.decided.keys().cloned());
                     self.dirty.extend(self.needed_by.keys().cloned());
@@ -216,7 +241,31 @@ impl Placer {
                 self.needed_by.entry(key.clone()).or_default().extend(parents);
                 self.dirty.insert(key);
             }
+            Change::Verdict(question, verdict) => {
+                self.dirty.extend(self.access.answered(question, verdict));
+            }
         }
+    }
+
+    /// One whose copies of Services keep their `externalIPs`, or do not.
+    #[must_use]
+    pub fn with_external_ips(kept: bool) -> Self {
+        Self { external_ips: kept, ..Self::default() }
+    }
+
+    /// What has to be asked of the hub's API.
+    pub fn questions(&mut self) -> Vec<Question> {
+        self.access.take_questions()
+    }
+
+    /// What has to be asked again from time to time.
+    pub fn stale_questions(&self) -> Vec<Question> {
+        self.access.stale().cloned().collect()
+    }
+
+    /// Policies that do not count, since the last time.
+    pub fn refusals(&mut self) -> Vec<Refusal> {
+        self.access.take_refusals()
     }
 
     fn concerns(&mut self, whom: impl Fn(&ObjectKey, &Value) -> bool) {
@@ -291,12 +340,19 @@ impl Placer {
 
     /// Plans a template. Twice the same, if nothing changed in between.
     pub fn plan(&mut self, key: &ObjectKey) -> Outcome {
+        let outcome = self.planned(key);
+        self.access.planned(key);
+        outcome
+    }
+
+    fn planned(&mut self, key: &ObjectKey) -> Outcome {
         let Some(template) = self.templates.get(key).cloned() else {
             let decided = self.decided.remove(key);
             self.goes_along(key, &BTreeSet::new());
             return Outcome::Nowhere { preserve: decided.is_some_and(|decided| decided.preserve) };
         };
-        let (decision, nowhere) = match self.decide(key, &template) {
+        let Some(barred) = self.barred(key, &template) else { return Outcome::Undecided };
+        let (decision, nowhere) = match self.decide(key, &template, &barred) {
             Some((decision, nowhere)) => (Some(decision), nowhere),
             None => (None, None),
         };
@@ -323,13 +379,48 @@ impl Placer {
         Outcome::Placed(Box::new(self.placed(key, &template, decision, required_by, nowhere)))
     }
 
+    /// The policies that speak of it and do not count; none if that is not known of all.
+    fn barred(&mut self, key: &ObjectKey, template: &Value) -> Option<BTreeSet<PolicyId>> {
+        let Self { access, stamps, policies, .. } = self;
+        let (mut barred, mut known) = (BTreeSet::new(), true);
+        for (id, spec) in policies.iter().filter(|(id, _)| choose::in_reach(id, key)) {
+            let stamp = stamps.get(id).unwrap_or(&Stamp::Missing);
+            let unasked = match stamp {
+                Stamp::By(author) => author.is_master(),
+                Stamp::Unchecked => true,
+                Stamp::Missing => false,
+            };
+            if unasked || choose::meant(&spec.resource_selectors, key, template).is_none() {
+                continue;
+            }
+            match access.stamped(stamp, key) {
+                Counts::Yes => {}
+                Counts::Unknown => known = false,
+                Counts::No(why) => {
+                    access.refuse(id, false, &why);
+                    barred.insert(id.clone());
+                }
+            }
+        }
+        known.then_some(barred)
+    }
+
     /// Which policy has it, and where it goes.
-    fn decide(&self, key: &ObjectKey, template: &Value) -> Option<(Decision, Option<Nowhere>)> {
-        let before = self.decided.get(key);
+    fn decide(
+        &self,
+        key: &ObjectKey,
+        template: &Value,
+        barred: &BTreeSet<PolicyId>,
+    ) -> Option<(Decision, Option<Nowhere>)> {
+        let uid = template["metadata"]["uid"].as_str().unwrap_or_default();
+        // What was decided of another one of this name does not speak of this one.
+        let before = self.decided.get(key).filter(|before| before.uid.is_empty() || before.uid == uid);
         let owner = before.and_then(|before| before.policy.as_ref());
-        let mut decision = match choose::choose(&self.policies, key, template, owner) {
+        let mut decision = match choose::choose(&self.policies, barred, key, template, owner) {
             Some((id, spec)) => Decision {
                 policy: Some(id.clone()),
+                author: self.stamps.get(id).and_then(asked_about),
+                uid: uid.to_owned(),
                 placement: spec.placement.clone(),
                 written: self.written.get(id).cloned().unwrap_or_default(),
                 propagate_deps: spec.propagate_deps,
@@ -339,7 +430,7 @@ impl Placer {
                 ..Decision::default()
             },
             // Its policy is gone: it stays where it is, by what that policy said.
-            None => Decision { policy: None, ..before?.clone() },
+            None => Decision { policy: None, uid: uid.to_owned(), ..before?.clone() },
         };
         let there: BTreeSet<ClusterId> =
             before.into_iter().flat_map(|before| before.clusters.keys()).cloned().collect();
@@ -386,49 +477,6 @@ impl Placer {
         }
     }
 
-    fn placed(
-        &self,
-        key: &ObjectKey,
-        template: &Value,
-        decision: Option<Decision>,
-        required_by: BTreeSet<ObjectKey>,
-        nowhere: Option<Nowhere>,
-    ) -> Placed {
-        let own = decision.iter().flat_map(|decision| decision.clusters.clone());
-        let parents = required_by.iter().filter_map(|parent| self.decided.get(parent));
-        let mut clusters: BTreeMap<ClusterId, Option<i64>> =
-            parents.clone().flat_map(|parent| parent.clusters.keys()).map(|id| (id.clone(), None)).collect();
-        clusters.extend(own);
-        let speaks = decision.as_ref().or_else(|| parents.clone().next());
-        let conflict = speaks.map(|decision| decision.conflict).unwrap_or_default();
-        let pruned = prune::prune(template);
-        let observed = is_made_by_members(key);
-        let copies = clusters
-            .into_iter()
-            .filter_map(|(id, replicas)| {
-                let cluster = self.clusters.get(&id)?;
-                let mut object = pruned.clone();
-                if let Some(replicas) = replicas {
-                    set_replicas(&mut object, template, replicas);
-                }
-                if self.is_scaled_in(key, &id) {
-                    object["metadata"]["labels"][label::RETAIN_REPLICAS] = "true".into();
-                }
-                let object = overrides::apply(&self.overrides, key, object, &id, cluster).map(Arc::new);
-                let suspended = speaks.is_some_and(|decision| decision.suspension.holds_up(id.as_str()));
-                Some((id, Copy { object, conflict, suspended, observed }))
-            })
-            .collect();
-        let unknown = decision.as_ref().map(|decision| self.unknown(&decision.placement)).unwrap_or_default();
-        Placed { decision, required_by, nowhere, unknown, copies }
-    }
-
-    /// Whether an autoscaler of a workload goes to the cluster.
-    fn is_scaled_in(&self, workload: &ObjectKey, id: &ClusterId) -> bool {
-        let mut placed = self.autoscalers.of(workload).filter_map(|autoscaler| self.decided.get(autoscaler));
-        placed.any(|decision| decision.clusters.contains_key(id))
-    }
-
     /// Clusters that are named and are no members.
     fn unknown(&self, placement: &Placement) -> BTreeSet<String> {
         let groups = placement.cluster_affinities.iter().map(|group| &group.affinity);
@@ -438,35 +486,12 @@ impl Placer {
     }
 }
 
-/// Puts a cluster's replicas into its copy; a Job's completions are divided in the same proportion.
-fn set_replicas(object: &mut Value, template: &Value, replicas: i64) {
-    let Some(at) = object::replicas_at(template) else { return };
-    let all = object::replicas(template).unwrap_or(1);
-    if all == replicas {
-        return;
+/// The author of a stamp, where something has to be asked about them.
+fn asked_about(stamp: &Stamp) -> Option<Arc<Author>> {
+    match stamp {
+        Stamp::By(author) => Some(Arc::clone(author)).filter(|author| !author.is_master()),
+        Stamp::Unchecked | Stamp::Missing => None,
     }
-    let completions = template.pointer("/spec/completions").and_then(Value::as_i64);
-    if let (Some(completions), true, Some(spec)) = (completions, all > 0, object.get_mut("spec")) {
-        // Rounded up: together the clusters do at least what was asked for.
-        spec["completions"] = ((completions * replicas + all - 1) / all).into();
-    }
-    if let Some((parent, field)) = at.rsplit_once('/')
-        && let Some(spec) = object.pointer_mut(parent)
-    {
-        spec[field] = replicas.into();
-    }
-}
-
-/// Whether members have it without us: what services bring, and the CRDs that a join installs, which are never taken away.
-fn is_made_by_members(key: &ObjectKey) -> bool {
-    let installed = [
-        (kind::about::CLUSTER_PROPERTIES, kind::about::GROUP),
-        (kind::mcs::SERVICE_EXPORTS, kind::mcs::GROUP),
-        (kind::mcs::SERVICE_IMPORTS, kind::mcs::GROUP),
-    ];
-    key.kind.is(kind::mcs::GROUP, kind::mcs::SERVICE_IMPORT)
-        || (key.kind.is("apiextensions.k8s.io", "CustomResourceDefinition")
-            && key.name.split_once('.').is_some_and(|name| installed.contains(&name)))
 }
 
 /// Whether a template may leave the hub at all: what a control plane keeps for itself does not.

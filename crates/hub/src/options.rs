@@ -16,6 +16,27 @@ pub const SHORTEST_LEASE: Duration = Duration::from_secs(2);
 /// The longest lease: nobody takes over before it has ended.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
 
+/// What becomes of policies and `MultiClusterServices` of which nobody knows who wrote them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unstamped {
+    /// Nothing follows from them, and copies that are there stay.
+    #[default]
+    Refuse,
+    /// They count as if their authors had all rights.
+    Allow,
+}
+
+/// What policies may do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Propagation {
+    /// What becomes of policies without an author.
+    pub unstamped: Unstamped,
+    /// Whether copies of Services keep their `externalIPs`.
+    pub external_ips: bool,
+    /// Whether bindings without a seal are believed: those of a hub from before there were seals.
+    pub adopt_bindings: bool,
+}
+
 /// How a hub runs.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -37,6 +58,8 @@ pub struct Options {
     pub balancing: Balancing,
     /// Where writes into members are noted, if anywhere.
     pub audit: Option<atoll_audit::Log>,
+    /// What policies may do.
+    pub propagation: Propagation,
 }
 
 impl Options {
@@ -52,6 +75,7 @@ impl Options {
             sync_namespaces: true,
             balancing: Balancing::BuiltIn(Pool::default()),
             audit: None,
+            propagation: Propagation::default(),
         }
     }
 }

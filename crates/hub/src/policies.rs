@@ -5,10 +5,14 @@
 //!   hub's API ◀── write: bindings, status, events ◀────────────────────┘  ◀── reports ──────┘
 //! ```
 
+pub(crate) mod admission;
+mod ask;
 mod binding;
 mod core;
 mod edge;
 mod implied;
+mod seal;
+pub(crate) mod seal_key;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -20,17 +24,25 @@ use std::time::Duration;
 use atoll_api::names::kind::{cluster, policy};
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::{ClusterId, ServiceKey};
-use atoll_engine::placement::object::Kind;
+use atoll_engine::placement::access::Question;
+use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_link::{CopyReport, Down};
 use atoll_member::Permit;
+use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
+pub(crate) use ask::Authors;
+pub(crate) use seal::Sealer;
+
+use crate::leader::run::HubError;
 use crate::membership::connect::code;
 use crate::membership::session::Tell;
+use crate::options::{Options, Unstamped};
 use crate::services::imports;
+use admission::Stamping;
 use core::{Command, Event, Propagator, Scope, Source};
 use write::{Part, Write, WriteKey};
 
@@ -38,6 +50,30 @@ use write::{Part, Write, WriteKey};
 const BATCH: usize = 1024;
 /// What is to be shown waits once or twice as long for members that have not spoken.
 const A_WHILE: Duration = Duration::from_secs(1);
+/// Rights come and go: what was asked about authors is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+
+/// What the operator has chosen, and what is known of the hub's API.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    /// The hub's own: nothing in it is a template.
+    pub(crate) namespace: String,
+    /// Whether namespaces of the hub are made in every member.
+    pub(crate) sync_namespaces: bool,
+    /// Whether copies of Services keep their `externalIPs`.
+    pub(crate) external_ips: bool,
+    /// Which stamps of authors are believed.
+    pub(crate) stamps: Stamps,
+}
+
+/// Which stamps of authors are believed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamps {
+    /// Whether the API server writes them, so that no client can.
+    pub(crate) genuine: bool,
+    /// What becomes of policies without one.
+    pub(crate) unstamped: Unstamped,
+}
 
 /// A member comes or goes.
 #[derive(Debug)]
@@ -53,7 +89,8 @@ pub(crate) enum Membership {
 pub(crate) struct Policies {
     membership: UnboundedSender<Membership>,
     reports: UnboundedSender<(ClusterId, CopyReport)>,
-    implied: UnboundedSender<Implied>,
+    implied: UnboundedSender<(ServiceKey, Option<Implied>)>,
+    sealer: Sealer,
     absent: UnboundedSender<(ServiceKey, imports::Absent)>,
 }
 
@@ -66,8 +103,14 @@ pub(crate) enum News {
     Imports(imports::News),
 }
 
-/// What a `MultiClusterService` asks for its Service, or that there is none any more.
-type Implied = (ServiceKey, Option<CrossCluster>);
+/// What a `MultiClusterService` asks for its Service.
+#[derive(Debug, Clone)]
+pub(crate) struct Implied {
+    /// What it asks for.
+    pub(crate) intent: CrossCluster,
+    /// Who wrote it, as its annotation says.
+    pub(crate) author: Option<String>,
+}
 
 /// What became of the Service of a `MultiClusterService`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,14 +119,21 @@ pub(crate) enum Copied {
     Unknown,
     /// The hub has no such Service.
     NoTemplate,
+    /// The `MultiClusterService` does not count, for this reason.
+    Refused(String),
     /// Each cluster that holds it, or should; if not as it should be, why.
     Each(BTreeMap<ClusterId, Result<(), String>>),
 }
 
 impl Policies {
     /// A `MultiClusterService` is there, has changed, or is gone.
-    pub(crate) fn imply(&self, key: ServiceKey, intent: Option<CrossCluster>) {
-        let _ = self.implied.send((key, intent));
+    pub(crate) fn imply(&self, key: ServiceKey, implied: Option<Implied>) {
+        let _ = self.implied.send((key, implied));
+    }
+
+    /// Tells the hub's own bindings from others.
+    pub(crate) fn sealer(&self) -> Sealer {
+        self.sealer.clone()
     }
 
     /// Why clusters that should import a service do not; none if all do.
@@ -111,10 +161,10 @@ impl Policies {
 pub(crate) fn spawn(
     client: Client,
     watches: Client,
-    namespace: &str,
-    sync_namespaces: bool,
+    rules: Rules,
+    sealer: Sealer,
     permit: Permit,
-    intents: &BTreeMap<ServiceKey, CrossCluster>,
+    there: BTreeMap<ServiceKey, Implied>,
     tasks: &mut JoinSet<()>,
 ) -> (Policies, UnboundedReceiver<News>) {
     let (membership, members) = unbounded_channel();
@@ -122,25 +172,59 @@ pub(crate) fn spawn(
     let (implied, implies) = unbounded_channel();
     let (absent, absents) = unbounded_channel();
     let (told, news) = unbounded_channel();
-    let mut propagator = Propagator::new(namespace, sync_namespaces);
-    for (key, intent) in intents {
-        propagator.imply(key.clone(), Some(intent)); // before anything is planned
+    let mut propagator = Propagator::new(rules, sealer.clone());
+    for (key, implied) in there {
+        propagator.imply(key, Some(&implied)); // before anything is planned
     }
     let inputs = Inputs { members, reported, implies, absents };
     tasks.spawn(Shell::run(propagator, client, watches, permit, inputs, told));
-    (Policies { membership, reports, implied, absent }, news)
+    (Policies { membership, reports, implied, sealer, absent }, news)
+}
+
+/// Before policies are carried out: the API server's help, and the key by which the hub knows its own bindings. `started`: since when
+/// this process runs.
+pub(crate) async fn prepare(
+    client: &Client,
+    options: &Options,
+    started: Timestamp,
+) -> Result<(Rules, Sealer), HubError> {
+    let namespace = options.namespace.as_str();
+    let stamping = admission::install(client).await?;
+    let known = seal_key::find(client, namespace).await?;
+    // Stamps from before the API server wrote them may be anybody's.
+    match stamping {
+        Stamping::Installed(new) if new || known.is_none() => admission::clear(client, None).await?,
+        Stamping::Own if known.is_none() => admission::clear(client, Some(started)).await?,
+        Stamping::Installed(_) | Stamping::Own | Stamping::None => {}
+    }
+    let key = match known {
+        Some(key) => key,
+        None => seal_key::make(client, namespace).await?,
+    };
+    let propagation = options.propagation;
+    let rules = Rules {
+        namespace: namespace.to_owned(),
+        sync_namespaces: options.sync_namespaces,
+        external_ips: propagation.external_ips,
+        stamps: Stamps { genuine: stamping != Stamping::None, unstamped: propagation.unstamped },
+    };
+    Ok((rules, Sealer::new(&key, propagation.adopt_bindings)))
 }
 
 /// What comes from the leadership.
 struct Inputs {
     members: UnboundedReceiver<Membership>,
     reported: UnboundedReceiver<(ClusterId, CopyReport)>,
-    implies: UnboundedReceiver<Implied>,
+    implies: UnboundedReceiver<(ServiceKey, Option<Implied>)>,
     absents: UnboundedReceiver<(ServiceKey, imports::Absent)>,
 }
 
-/// The kinds of which a cluster may hold copies.
-pub(crate) async fn held_by(hub: &Client, id: &ClusterId) -> Result<BTreeSet<Kind>, kube::Error> {
+/// The kinds of which a cluster may hold copies, by what the hub itself has written down.
+pub(crate) async fn held_by(
+    hub: &Client,
+    sealer: &Sealer,
+    id: &ClusterId,
+) -> Result<BTreeSet<Kind>, kube::Error> {
     let mut kinds = BTreeSet::new();
     for kind in binding::kinds() {
         let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
@@ -152,8 +236,14 @@ pub(crate) async fn held_by(hub: &Client, id: &ClusterId) -> Result<BTreeSet<Kin
             Err(error) => return Err(error),
         };
         for binding in bindings {
-            let binding = serde_json::to_value(binding).map_err(kube::Error::SerdeError)?;
-            if let Some(recalled) = binding::recall(&binding).filter(|recalled| recalled.holders.contains(id))
+            let key = ObjectKey {
+                kind: kind.clone(),
+                namespace: binding.metadata.namespace.clone().unwrap_or_default(),
+                name: binding.metadata.name.clone().unwrap_or_default(),
+            };
+            let binding = watch::read(&kind, binding);
+            if let Ok(recalled) = sealer.believe(&key, &binding)
+                && recalled.holders.contains(id)
             {
                 kinds.insert(recalled.of.kind);
             }
@@ -167,6 +257,7 @@ struct Shell {
     members: BTreeMap<ClusterId, Tell>,
     events: UnboundedSender<Event>,
     writes: UnboundedSender<(WriteKey, Write)>,
+    questions: UnboundedSender<Question>,
     news: UnboundedSender<News>,
     tasks: JoinSet<()>,
 }
@@ -184,13 +275,17 @@ impl Shell {
         let (events, mut noted) = unbounded_channel();
         let (writes, to_write) = unbounded_channel();
         let mut tasks = JoinSet::new();
+        let (questions, asked) = unbounded_channel();
+        tasks.spawn(ask::ask_all(client.clone(), asked, events.clone()));
         tasks.spawn(write::write_all(client, permit, to_write, events.clone()));
-        let mut shell = Self { watches, members: BTreeMap::new(), events, writes, news, tasks };
+        let mut shell = Self { watches, members: BTreeMap::new(), events, writes, questions, news, tasks };
         for source in Source::FIXED {
             shell.watch(kind_of(&source), source);
         }
         let mut whiles = tokio::time::interval(A_WHILE);
         whiles.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut asking = tokio::time::interval_at(tokio::time::Instant::now() + ASK_AGAIN, ASK_AGAIN);
+        asking.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let event = tokio::select! {
                 biased;
@@ -198,13 +293,14 @@ impl Shell {
                     Some(member) => Some(shell.member(member)),
                     None => return,
                 },
-                Some((key, intent)) = implies.recv() => Some(Event::Implied(key, intent.map(Box::new))),
+                Some((key, implied)) = implies.recv() => Some(Event::Implied(key, implied.map(Box::new))),
                 Some(event) = noted.recv() => Some(event),
                 Some((key, absent)) = absents.recv() => Some(Event::Absent(key, absent)),
                 Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
+                _ = asking.tick() => Some(Event::AskAgain),
                 _ = whiles.tick(), if propagator.waits() => Some(Event::Waited),
             };
-            let now = format!("{:.0}", jiff::Timestamp::now());
+            let now = format!("{:.0}", Timestamp::now());
             let mut next = event;
             for _ in 0..BATCH {
                 let Some(event) = next.take() else { break };
@@ -251,7 +347,10 @@ impl Shell {
                 }
                 return;
             }
-            Command::PutBinding { of, binding, object } => (binding, Part::Itself, Write::Put(object, of)),
+            Command::Ask(question) => return drop(self.questions.send(question)),
+            Command::PutBinding { of, binding, object, anew } => {
+                (binding, Part::Itself, Write::Put { object, of, anew })
+            }
             Command::PutStatus(key, status) => (key, Part::Status, Write::Status(status)),
             Command::DeleteBinding(key) => (key, Part::Itself, Write::Delete),
             Command::Tell { of, uid, warning, reason, message } => {

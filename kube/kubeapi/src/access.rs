@@ -7,11 +7,12 @@
 //! ```
 //!
 //! [`authn`], [`rbac`] and [`pki`] decide and know no server; [`filters`] asks them for each request, and reads `Impersonate-*`
-//! with [`impersonation`]; [`admission`] and [`escalation`] are asked for each write.
+//! with [`impersonation`]; [`admission`] and [`escalation`] are asked for each write; [`author`] writes down who made one.
 
 pub(crate) mod admission;
 pub(crate) mod audit;
 pub mod authn;
+pub mod author;
 mod escalation;
 pub(crate) mod filters;
 mod impersonation;

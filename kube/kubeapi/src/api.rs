@@ -10,6 +10,7 @@ pub(crate) use service::Caller;
 
 use crate::access::admission::Policies;
 use crate::access::authn::{TokenAuthenticator, User};
+use crate::access::author::Stamping;
 use crate::access::filters::RbacCache;
 use crate::controllers::Tasks;
 use crate::environment::{Environment, SharedEnvironment, SystemEnvironment};
@@ -53,6 +54,8 @@ pub(crate) struct ApiState {
     pub(crate) audit: Option<atoll_audit::Log>,
     /// What `/version` says.
     pub(crate) version: &'static str,
+    /// Which objects say who wrote them.
+    pub(crate) stamping: Stamping,
 }
 
 /// The version of Kubernetes whose behaviour is kept.
@@ -68,6 +71,7 @@ pub struct Options {
     loopback_endpoints: bool,
     audit: Option<atoll_audit::Log>,
     pub(crate) keys: Keys,
+    stamping: Stamping,
 }
 
 impl Default for Options {
@@ -81,6 +85,7 @@ impl Default for Options {
             loopback_endpoints: false,
             audit: None,
             keys: Keys::default(),
+            stamping: Stamping::default(),
         }
     }
 }
@@ -136,6 +141,13 @@ impl Options {
         self
     }
 
+    /// Which objects say who wrote them; none by default.
+    #[must_use]
+    pub fn stamping(mut self, stamping: Stamping) -> Self {
+        self.stamping = stamping;
+        self
+    }
+
     /// Whether endpoints may be loopback addresses (127.0.0.0/8), as they are where clusters live in one process. A real
     /// API server refuses them.
     #[must_use]
@@ -174,6 +186,7 @@ impl Api {
             namespaces: tokio::sync::RwLock::new(()),
             floor: std::sync::atomic::AtomicU64::new(0),
             version: KUBERNETES,
+            stamping: options.stamping,
             store,
         });
         state.bootstrap().await.map_err(|error| StartError::Bootstrap(error.to_string()))?;

@@ -26,7 +26,7 @@ mod resources;
 mod storage;
 mod verbs;
 
-pub use access::{authn, pki, rbac};
+pub use access::{authn, author, pki, rbac};
 pub use api::{Api, Options, Service, StartError};
 pub use http::answer::Body;
 pub use http::{server, websocket};

@@ -32,6 +32,14 @@ pub const ADOPTED: &str = "atoll.dev/adopted";
 /// takes a cluster off it when the copy is gone.
 pub const HOLDERS: &str = "atoll.dev/holders";
 
+/// On a binding in the hub: what shows that the hub wrote it, a MAC over what the hub acts upon. Our own code reads it; a binding
+/// without a right one is not believed.
+pub const SEAL: &str = "atoll.dev/seal";
+/// On a policy, an override policy or a `MultiClusterService` in the hub: who wrote its spec, as JSON (`username`, `uid`, `groups`,
+/// `extra`). The API server writes it: the embedded one by itself, another by an admission policy that the hub installs. On a
+/// binding: who wrote the policy that decided it. Our own code reads it; users do too.
+pub const AUTHOR: &str = "atoll.dev/author";
+
 /// On the hubs' Lease: which process of an identity holds it. Our own code reads it.
 pub const INCARNATION: &str = "atoll.dev/incarnation";
 

@@ -38,6 +38,12 @@ pub mod policy {
     pub const CLUSTER_NOT_FOUND: &str = "ClusterNotFound";
 }
 
+/// On a binding in the hub. Ours.
+pub mod binding {
+    /// It was not written by the hub, or was changed by others: nothing is copied or deleted because of it.
+    pub const NOT_BELIEVED: &str = "BindingNotBelieved";
+}
+
 /// On a Namespace of the hub.
 pub mod namespace {
     /// Its [`super::super::annotation::IMPORT`] has a value that we do not know. Ours.

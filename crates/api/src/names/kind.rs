@@ -88,6 +88,16 @@ pub mod policy {
     pub const CLUSTER_OVERRIDE_POLICIES: &str = "clusteroverridepolicies";
 }
 
+/// The kinds whose objects act with their author's rights, by group and plural: they say who wrote them
+/// ([`super::annotation::AUTHOR`]). Read by whoever stamps them.
+pub const STAMPED: [(&str, &str); 5] = [
+    (policy::GROUP, policy::PROPAGATION_POLICIES),
+    (policy::GROUP, policy::CLUSTER_PROPAGATION_POLICIES),
+    (policy::GROUP, policy::OVERRIDE_POLICIES),
+    (policy::GROUP, policy::CLUSTER_OVERRIDE_POLICIES),
+    (networking::GROUP, networking::MULTI_CLUSTER_SERVICES),
+];
+
 /// Karmada's bindings, in the hub: `kubectl get rb` and users' scripts read them.
 pub mod work {
     /// The group of both.

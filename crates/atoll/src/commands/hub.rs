@@ -18,6 +18,7 @@ use atoll_engine::facts::{Liveness, Settings};
 use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
 use atoll_hub::connect::Api;
+use atoll_hub::options::{Propagation, Unstamped};
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
 use atoll_kubeapi::hosted::HostOptions;
@@ -95,10 +96,47 @@ pub(crate) struct Hub {
     #[command(flatten)]
     encryption: encryption::Encryption,
     #[command(flatten)]
+    propagation: PropagationRules,
+    #[command(flatten)]
     lb: LoadBalancers,
     /// Format of log lines; logs go to stderr.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
     log_format: Format,
+}
+
+/// What policies may do.
+#[derive(Args, Debug)]
+struct PropagationRules {
+    /// Policies and `MultiClusterServices` whose author is not known: ignore them, or accept them unchecked.
+    #[arg(long, value_name = "ACTION", value_enum, default_value_t = UnstampedPolicies::Refuse)]
+    unstamped_policies: UnstampedPolicies,
+    /// Copy spec.externalIPs of Services to members; whoever sets them can take others' traffic.
+    #[arg(long)]
+    allow_external_ips: bool,
+    /// Accept bindings that an older hub wrote without a seal; for the first start after an upgrade.
+    #[arg(long)]
+    adopt_bindings: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum UnstampedPolicies {
+    /// Ignore them; existing copies stay.
+    Refuse,
+    /// Accept them, as if their authors had all rights.
+    Allow,
+}
+
+impl PropagationRules {
+    fn propagation(&self) -> Propagation {
+        Propagation {
+            unstamped: match self.unstamped_policies {
+                UnstampedPolicies::Refuse => Unstamped::Refuse,
+                UnstampedPolicies::Allow => Unstamped::Allow,
+            },
+            external_ips: self.allow_external_ips,
+            adopt_bindings: self.adopt_bindings,
+        }
+    }
 }
 
 /// Load balancers for `MultiClusterServices` of type `LoadBalancer`.
@@ -261,6 +299,7 @@ impl Hub {
             sync_namespaces: self.namespace_sync,
             balancing,
             audit: audit.clone(),
+            propagation: self.propagation.propagation(),
             ..Options::new(identity)
         };
         let asked = signals::shutdown()?;

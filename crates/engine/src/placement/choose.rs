@@ -1,6 +1,6 @@
 //! Which policy has a template: priority, then how closely it is meant, then the name; and who may take it from whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -37,19 +37,21 @@ fn meant_by(selector: &ResourceSelector, key: &ObjectKey, template: &Value) -> O
 }
 
 /// Whether a policy may speak of an object: one of a namespace speaks of that namespace only.
-fn in_reach(id: &PolicyId, key: &ObjectKey) -> bool {
+pub(super) fn in_reach(id: &PolicyId, key: &ObjectKey) -> bool {
     id.namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
 }
 
-/// The policy that has the template, given the one that had it before.
+/// The policy that has the template, given the one that had it before. Those that are barred do not count.
 pub fn choose<'a>(
     policies: &'a BTreeMap<PolicyId, PropagationSpec>,
+    barred: &BTreeSet<PolicyId>,
     key: &ObjectKey,
     template: &Value,
     before: Option<&PolicyId>,
 ) -> Option<(&'a PolicyId, &'a PropagationSpec)> {
     let matching = |id: &PolicyId, spec: &PropagationSpec| {
-        in_reach(id, key).then(|| meant(&spec.resource_selectors, key, template)).flatten()
+        let counts = in_reach(id, key) && !barred.contains(id);
+        counts.then(|| meant(&spec.resource_selectors, key, template)).flatten()
     };
     // Those of a namespace before the others; then the higher priority, the closer meaning, the first name.
     let rank = |id: &PolicyId, spec: &PropagationSpec, meant: Meant| {

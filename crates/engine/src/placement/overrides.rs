@@ -6,6 +6,7 @@
 //!   in each rule: image, command, args, labels, annotations, plaintext
 //! ```
 
+mod fence;
 pub mod image;
 
 use std::collections::BTreeMap;
@@ -14,11 +15,21 @@ use atoll_apimachinery::patch;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::access::Stamp;
 use super::affinity::{ClusterFact, fits};
 use super::choose::{Meant, meant};
 use super::object::{ObjectKey, pod_spec};
 use super::policy::{ClusterAffinity, PolicyId, ResourceSelector};
 use crate::names::ClusterId;
+
+/// An override policy, and who wrote it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overriding {
+    /// What it says.
+    pub spec: OverrideSpec,
+    /// Who wrote it.
+    pub stamp: Stamp,
+}
 
 /// `spec` of an `OverridePolicy` or `ClusterOverridePolicy`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -118,39 +129,47 @@ pub struct OverrideError {
     pub why: String,
 }
 
-/// Changes a copy for a cluster by all policies that speak of it.
-pub fn apply(
-    policies: &BTreeMap<PolicyId, OverrideSpec>,
+/// A policy that has changed a copy, and who wrote it.
+pub type Changed<'a> = (&'a PolicyId, &'a Stamp);
+
+/// Changes a copy for a cluster by all policies that speak of it; says which have made a difference.
+pub fn apply<'a>(
+    policies: &'a BTreeMap<PolicyId, Overriding>,
     key: &ObjectKey,
     mut object: Value,
     id: &ClusterId,
     cluster: &ClusterFact,
-) -> Result<Value, OverrideError> {
-    let mut speaking: Vec<(bool, Meant, &PolicyId, &OverrideSpec)> = policies
+) -> Result<(Value, Vec<Changed<'a>>), OverrideError> {
+    let mut speaking: Vec<(bool, Meant, &PolicyId, &Overriding)> = policies
         .iter()
         .filter(|(policy, _)| policy.namespace.as_ref().is_none_or(|own| *own == key.namespace))
-        .filter_map(|(policy, spec)| {
-            let closely = if spec.resource_selectors.is_empty() {
-                Meant::Kind
-            } else {
-                meant(&spec.resource_selectors, key, &object)?
-            };
-            Some((policy.namespace.is_some(), closely, policy, spec))
+        .filter_map(|(policy, overriding)| {
+            let selectors = &overriding.spec.resource_selectors;
+            let closely = if selectors.is_empty() { Meant::Kind } else { meant(selectors, key, &object)? };
+            Some((policy.namespace.is_some(), closely, policy, overriding))
         })
         .collect();
     speaking.sort_by(|a, b| (a.0, a.1, &a.2.name).cmp(&(b.0, b.1, &b.2.name)));
-    for (_, _, policy, spec) in speaking {
+    let mut changed = Vec::new();
+    for (_, _, policy, Overriding { spec, stamp }) in speaking {
         let old = Rule { target_cluster: spec.target_cluster.clone(), overriders: spec.overriders.clone() };
         let rules =
             if spec.override_rules.is_empty() { std::slice::from_ref(&old) } else { &spec.override_rules };
         for rule in rules {
             if rule.target_cluster.as_ref().is_none_or(|target| fits(target, id, cluster).is_ok()) {
-                object = change(object, &rule.overriders)
-                    .map_err(|why| OverrideError { policy: policy.clone(), why })?;
+                let new = change(object.clone(), &rule.overriders).and_then(|new| {
+                    fence::check(&object, &new)?;
+                    Ok(new)
+                });
+                let new = new.map_err(|why| OverrideError { policy: policy.clone(), why })?;
+                if new != object && changed.last() != Some(&(policy, stamp)) {
+                    changed.push((policy, stamp));
+                }
+                object = new;
             }
         }
     }
-    Ok(object)
+    Ok((object, changed))
 }
 
 fn change(mut object: Value, overriders: &Overriders) -> Result<Value, String> {

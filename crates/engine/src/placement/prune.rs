@@ -1,11 +1,12 @@
 //! What of a template travels: not what the hub's API wrote into it, nor what belongs to one cluster.
 
+use atoll_api::names::is_mark;
 use serde_json::{Map, Value};
 
 use super::object::group_of;
 
 /// Of the metadata, everything else stays behind.
-const METADATA: &[&str] = &["name", "namespace", "labels", "annotations"];
+pub(super) const METADATA: &[&str] = &["name", "namespace", "labels", "annotations"];
 /// Annotations that speak of the hub's own object.
 const ANNOTATIONS: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
@@ -27,6 +28,8 @@ pub fn prune(template: &Value) -> Value {
         if let Some(Value::Object(meta)) = root.get_mut("metadata") {
             meta.retain(|key, _| METADATA.contains(&key.as_str()));
             remove_all(meta, "annotations", ANNOTATIONS);
+            // By these we know what is ours in a member: a template can't pretend to be.
+            ["labels", "annotations"].into_iter().for_each(|field| remove_marks(meta, field));
         }
     }
     match (group_of(template), template["kind"].as_str().unwrap_or_default()) {
@@ -41,6 +44,24 @@ pub fn prune(template: &Value) -> Value {
         _ => {}
     }
     object
+}
+
+fn remove_marks(of: &mut Map<String, Value>, at: &str) {
+    let Some(Value::Object(map)) = of.get_mut(at) else { return };
+    let many = map.len();
+    map.retain(|key, _| !is_mark(key));
+    if map.is_empty() && many > 0 {
+        of.remove(at);
+    }
+}
+
+/// A Service without addresses that its owner does not have to own: whoever may name one takes others' traffic.
+pub fn without_external_ips(object: &mut Value) {
+    if (group_of(object), object["kind"].as_str()) == ("", Some("Service"))
+        && let Some(Value::Object(spec)) = object.get_mut("spec")
+    {
+        spec.remove("externalIPs");
+    }
 }
 
 fn remove_all(of: &mut Map<String, Value>, at: &str, keys: &[&str]) {

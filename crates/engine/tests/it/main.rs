@@ -15,6 +15,7 @@ mod mcs;
 mod mcs_properties;
 mod memory;
 mod placement;
+mod placement_access;
 mod placement_autoscale;
 mod placement_parts;
 mod placement_properties;

@@ -46,6 +46,8 @@ pub(crate) struct Context {
     pub(crate) watches: Client,
     pub(crate) options: Arc<Options>,
     pub(crate) pages: Arc<Pages>,
+    /// Since when this process runs, in whole seconds.
+    pub(crate) started: jiff::Timestamp,
 }
 
 /// The running lead.
@@ -113,15 +115,17 @@ impl Lead {
         let (seen, membership) = unbounded_channel();
         tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
 
+        let (rules, sealer) = policies::prepare(client, options, context.started).await?;
+        let authors = policies::Authors::new(client.clone(), rules.stamps);
         let (multi_cluster_services, listed, changes) =
-            mcs::Controller::start(&context, &permit, &hub, &clusterset, tasks).await?;
+            mcs::Controller::start(&context, &permit, &hub, &clusterset, authors, tasks).await?;
         let (policies, policy_news) = policies::spawn(
             client.clone(),
             watches.clone(),
-            namespace,
-            options.sync_namespaces,
+            rules,
+            sealer,
             permit.clone(),
-            &listed.intents,
+            listed.implied,
             tasks,
         );
         brain.set_intents(listed.intents, listed.ending);

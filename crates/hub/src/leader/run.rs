@@ -15,6 +15,7 @@ use crate::leader::lead::{Context, lead};
 use crate::membership::clusterset;
 use crate::membership::connect::Api;
 use crate::options::{LONGEST_LEASE, Options, SHORTEST_LEASE};
+use crate::policies::seal_key::SealError;
 use crate::services::memory_store::LoadError;
 
 /// After this long without an answer it is said that one is awaited.
@@ -31,6 +32,9 @@ pub enum HubError {
     /// What is remembered can't be read.
     #[error("cannot read the hub's state; planning without it would remove endpoints")]
     Memory(#[from] LoadError),
+    /// Bindings can't be told from forged ones.
+    #[error("cannot use the key that bindings are sealed with")]
+    Seal(#[from] SealError),
     /// The pages can't be served.
     #[error("cannot serve /metrics on {address}")]
     Listen {
@@ -57,6 +61,8 @@ impl HubError {
             Self::Api(_) => Some("check --kubeconfig and --context, and that the user has all rights in the hub's namespace".to_owned()),
             Self::Memory(LoadError::List(_)) => Some("check that the user may list ConfigMaps in the hub's namespace".to_owned()),
             Self::Memory(LoadError::Unreadable { .. }) => Some("repair or delete this ConfigMap; if deleted, the hub creates it again when all members have reported".to_owned()),
+            Self::Seal(SealError::Unusable) => Some("delete this Secret in the hub's namespace; copies in members stay, and bindings are written anew".to_owned()),
+            Self::Seal(_) => Some("check that the user may read and create Secrets in the hub's namespace".to_owned()),
             Self::Listen { .. } => Some("use another --metrics-address".to_owned()),
             Self::Twin(_) => Some("set a different --identity for each replica (in a pod, the pod's name)".to_owned()),
             Self::BadLease(_) => Some("set --lease-time to another duration, such as 10s".to_owned()),
@@ -79,6 +85,8 @@ fn check(options: &Options) -> Result<(), HubError> {
 /// Runs a hub on an API until `shutdown` ends.
 pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>) -> Result<(), HubError> {
     check(&options)?;
+    // As API servers write times.
+    let started = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second()).unwrap_or_default();
     let Api { requests: client, watches, place } = api;
     let pages = Arc::new(Pages::auditing(options.audit.as_ref()));
     let _server = match options.metrics_address {
@@ -111,7 +119,7 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
 
     let slot = InApi::new(client.clone(), &options.namespace);
     let mut election = Election::new(slot, options.identity.clone(), incarnation(), options.lease_time);
-    let context = Context { client, watches, options: Arc::new(options), pages: Arc::clone(&pages) };
+    let context = Context { client, watches, options: Arc::new(options), pages: Arc::clone(&pages), started };
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let mut leader = String::new();

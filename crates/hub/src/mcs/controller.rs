@@ -21,13 +21,15 @@ use super::edge;
 use super::watch::{self, Seen};
 use super::write;
 use crate::leader::lead::Context;
-use crate::policies::{Copied, Policies};
+use crate::policies::{Authors, Copied, Implied, Policies};
 use crate::services::brain::Brain;
 
 /// What there is when a leadership begins: nothing is planned before, so that what is not known is not taken for gone.
 pub(crate) struct Listed {
     /// What each asks for.
     pub(crate) intents: BTreeMap<ServiceKey, CrossCluster>,
+    /// The same, with who wrote it.
+    pub(crate) implied: BTreeMap<ServiceKey, Implied>,
     /// Those that are being deleted.
     pub(crate) ending: BTreeSet<ServiceKey>,
 }
@@ -51,6 +53,7 @@ impl Controller {
         permit: &Permit,
         hub: &Arc<str>,
         clusterset: &str,
+        mut authors: Authors,
         tasks: &mut JoinSet<()>,
     ) -> Result<(Self, Listed, UnboundedReceiver<Seen>), kube::Error> {
         let Context { client, watches, options, .. } = context;
@@ -64,15 +67,22 @@ impl Controller {
             balancers: balancing::spawn(&options.balancing, client, &options.namespace, permit, tasks),
             balancing_news: BTreeSet::new(),
         };
-        let mut listed = Listed { intents: BTreeMap::new(), ending: BTreeSet::new() };
+        let mut listed =
+            Listed { intents: BTreeMap::new(), implied: BTreeMap::new(), ending: BTreeSet::new() };
         for object in objects {
+            let may = watch::may_serve(&mut authors, &object).await;
             match controller.take(&object, None) {
-                Some(Wish::Cross(key, intent)) => drop(listed.intents.insert(key, intent)),
+                Some(Wish::Cross(key, intent, author)) => {
+                    listed.implied.insert(key.clone(), Implied { intent: intent.clone(), author });
+                    if may {
+                        listed.intents.insert(key, intent);
+                    }
+                }
                 Some(Wish::End(key)) => drop(listed.ending.insert(key)),
                 Some(Wish::Gone(_)) | None => {}
             }
         }
-        tasks.spawn(watch::watch(watches.clone(), seen));
+        tasks.spawn(watch::watch(watches.clone(), authors, seen));
         tasks.spawn(write::write_all(client.clone(), permit.clone(), Arc::clone(hub), to_write));
         Ok((controller, listed, sees))
     }
@@ -84,8 +94,10 @@ impl Controller {
 
     /// One of them has changed. `listed`: all members are known.
     pub(crate) fn seen(&mut self, seen: Seen, listed: bool, brain: &mut Brain, policies: &Policies) {
+        let mut may = true;
         let wish = match seen {
-            Seen::There(object) => {
+            Seen::There(object, its) => {
+                may = its;
                 let key = edge::key(&object).filter(|_| listed);
                 let balanced = key.and_then(|key| brain.balanced(&key));
                 self.take(&object, balanced.as_deref())
@@ -97,9 +109,12 @@ impl Controller {
             }
         };
         match wish {
-            Some(Wish::Cross(key, intent)) => {
-                policies.imply(key.clone(), Some(intent.clone()));
-                brain.intend(&key, Some(intent));
+            Some(Wish::Cross(key, intent, author)) => {
+                policies.imply(key.clone(), Some(Implied { intent: intent.clone(), author }));
+                // What is dispatched already stays; the policies say on the object why there is no more.
+                if may {
+                    brain.intend(&key, Some(intent));
+                }
             }
             Some(Wish::End(key)) => {
                 policies.imply(key.clone(), None);

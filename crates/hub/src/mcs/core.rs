@@ -34,8 +34,8 @@ pub(crate) enum Command {
 /// What follows for the engine and for the Service itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wish {
-    /// It asks for this.
-    Cross(ServiceKey, CrossCluster),
+    /// It asks for this, by the word of this author.
+    Cross(ServiceKey, CrossCluster, Option<String>),
     /// It is being deleted: nothing is asked for, and what was brought goes.
     End(ServiceKey),
     /// It is gone, or asks for nothing of ours.
@@ -114,7 +114,7 @@ impl MultiClusterServices {
         }
         let wish = match (asked, deleting) {
             (Some(asked), false) if was == Some((false, Some(asked.clone()))) => None,
-            (Some(asked), false) => Some(Wish::Cross(key.clone(), asked.intent)),
+            (Some(asked), false) => Some(Wish::Cross(key.clone(), asked.intent, asked.author)),
             (_, true) if ours && was.as_ref().is_some_and(|(deleting, _)| *deleting) => None,
             (_, true) if ours => Some(Wish::End(key.clone())),
             (None, false) | (_, true) => Some(Wish::Gone(key.clone())),

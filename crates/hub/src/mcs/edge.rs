@@ -19,6 +19,8 @@ pub(crate) struct Asked {
     pub(crate) intent: CrossCluster,
     /// Deprecated fields that are honoured, and words that mean nothing to us.
     pub(crate) remarks: Vec<String>,
+    /// Who wrote it, as its annotation says.
+    pub(crate) author: Option<String>,
 }
 
 /// The service that it speaks for.
@@ -78,7 +80,7 @@ pub(super) fn asked(object: &MultiClusterService, balances: bool) -> Option<Aske
         hostnames: object.annotations().get(annotation::HOSTNAMES).is_some_and(|value| value == "true"),
         balanced,
     };
-    Some(Asked { intent, remarks })
+    Some(Asked { intent, remarks, author: object.annotations().get(annotation::AUTHOR).cloned() })
 }
 
 fn named<'a>(names: impl Iterator<Item = &'a str>, remarks: &mut Vec<String>) -> Clusters {
@@ -160,7 +162,7 @@ mod tests {
         let spec = serde_json::json!({"types": ["LoadBalancer"], "providerClusters": [{"name": "a"}],
             "consumerClusters": [{"name": "b"}]});
         let weights = serde_json::json!({"atoll.dev/weights": "a=3,b"});
-        let Asked { intent, remarks } = read(spec.clone(), weights).unwrap();
+        let Asked { intent, remarks, .. } = read(spec.clone(), weights).unwrap();
         assert!(intent.balanced);
         assert_eq!((intent.providers, intent.consumers), (some(&["a"]), some(&[])));
         assert_eq!(remarks.len(), 1, "{remarks:?}");
@@ -178,14 +180,14 @@ mod tests {
         let spec = serde_json::json!({"types": ["CrossCluster"], "ports": [{"port": 80}, {"name": "x", "port": 81}]});
         let set = serde_json::json!({"atoll.dev/liveness": "Withdraw", "atoll.dev/locality": "local-first",
             "atoll.dev/hostnames": "true"});
-        let Asked { intent, remarks } = read(spec.clone(), set).unwrap();
+        let Asked { intent, remarks, .. } = read(spec.clone(), set).unwrap();
         assert_eq!(
             (intent.liveness, intent.locality),
             (Some(Liveness::Withdraw), Some(Locality::LocalFirst))
         );
         assert!(intent.hostnames && remarks.is_empty() && intent.ports.len() == 2);
         let odd = serde_json::json!({"atoll.dev/liveness": "Maybe", "atoll.dev/locality": "near"});
-        let Asked { intent, remarks } = read(spec, odd).unwrap();
+        let Asked { intent, remarks, .. } = read(spec, odd).unwrap();
         assert_eq!((intent.liveness, intent.locality, remarks.len()), (None, None, 2));
     }
 }

@@ -187,6 +187,7 @@ fn applied(name: &str, view: &View, copied: &Copied, strangers: &[String]) -> Ve
     lacks.hard.extend(strangers.iter().map(|name| format!("cluster \"{name}\" is not a member")));
     match copied {
         Copied::Unknown => lacks.soft.push("not known yet".to_owned()),
+        Copied::Refused(why) => lacks.hard.push(why.clone()),
         Copied::NoTemplate => lacks.hard.push(format!("there is no Service {name} in the hub")),
         Copied::Each(each) => {
             for id in crossing.providers.union(&crossing.consumers) {
@@ -312,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_condition_is_true_only_when_every_consumer_holds_it_and_says_who_does_not() {
-        let asked = Asked { intent: CrossCluster::default(), remarks: Vec::new() };
+        let asked = Asked { intent: CrossCluster::default(), remarks: Vec::new(), author: None };
         let copied = Copied::Each([(id("a"), Ok(())), (id("b"), Ok(()))].into());
         for (b, is, words) in [
             (member(Contact::Fine, false, &[]), Is::So, DISPATCHED),
@@ -360,7 +361,7 @@ mod tests {
             let crossing = Crossing { providers: [id("a")].into(), stale, ..Crossing::default() };
             let a = member(Contact::Unheard, false, &[]);
             let view = View { crossing: Some(Arc::new(crossing)), members: [(id("a"), a)].into() };
-            let asked = Asked { intent: CrossCluster::default(), remarks: Vec::new() };
+            let asked = Asked { intent: CrossCluster::default(), remarks: Vec::new(), author: None };
             let copied = Copied::Each([(id("a"), Ok(()))].into());
             let shown = show("web", &asked, &view, &copied, before);
             assert_eq!(shown.clusters["clusters"][0]["staleSince"].as_str(), want, "{mark:?}");

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 
+use atoll_api::names::annotation;
 use atoll_api::types::MultiClusterService;
 use atoll_watch::{Change, Config, Known};
 use futures_util::StreamExt;
@@ -9,17 +10,19 @@ use kube::core::DeserializeGuard;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::policies::Authors;
+
 /// One of them, by namespace and name.
 #[derive(Debug)]
 pub(crate) enum Seen {
-    /// It is there.
-    There(Box<MultiClusterService>),
+    /// It is there; true if its author may have Services there.
+    There(Box<MultiClusterService>, bool),
     /// It is gone.
     Gone(String, String),
 }
 
 /// Watches until the receiver is dropped.
-pub(super) async fn watch(client: Client, seen: UnboundedSender<Seen>) {
+pub(super) async fn watch(client: Client, mut authors: Authors, seen: UnboundedSender<Seen>) {
     let api = Api::<DeserializeGuard<MultiClusterService>>::all(client);
     let mut stream = pin!(atoll_watch::watch(api, Config::default()));
     let mut known = Known::default();
@@ -28,7 +31,7 @@ pub(super) async fn watch(client: Client, seen: UnboundedSender<Seen>) {
             known.take(event, |object| Some((object.namespace().unwrap_or_default(), object.name_any())))
         {
             match change {
-                Change::Seen(_, object) => there(object, &seen),
+                Change::Seen(_, object) => there(object, &mut authors, &seen).await,
                 Change::Gone((namespace, name)) => drop(seen.send(Seen::Gone(namespace, name))),
                 Change::Listed => {}
                 Change::Failed(failure) => {
@@ -42,9 +45,22 @@ pub(super) async fn watch(client: Client, seen: UnboundedSender<Seen>) {
     }
 }
 
-fn there(object: DeserializeGuard<MultiClusterService>, seen: &UnboundedSender<Seen>) {
+async fn there(
+    object: DeserializeGuard<MultiClusterService>,
+    authors: &mut Authors,
+    seen: &UnboundedSender<Seen>,
+) {
     match object.0 {
-        Ok(object) => drop(seen.send(Seen::There(Box::new(object)))),
+        Ok(object) => {
+            let may = may_serve(authors, &object).await;
+            let _ = seen.send(Seen::There(Box::new(object), may));
+        }
         Err(error) => tracing::warn!(why = %error.error, "cannot read a MultiClusterService"),
     }
+}
+
+/// Whether anything may be dispatched in its name.
+pub(super) async fn may_serve(authors: &mut Authors, object: &MultiClusterService) -> bool {
+    let stamp = object.annotations().get(annotation::AUTHOR).map(String::as_str);
+    authors.may_serve(stamp, &object.namespace().unwrap_or_default()).await
 }

@@ -87,7 +87,8 @@ async fn attempt(sessions: &Sessions, identity: &Identity, link: &Link) -> Resul
     }
     let mut session = sessions.open(&identity.cluster, link, true)?;
     if !is_cleaned(hub, &identity.cluster).await.map_err(|error| why(&error))? {
-        let kinds = policies::held_by(hub, &identity.cluster).await.map_err(|error| why(&error))?;
+        let kinds =
+            policies::held_by(hub, &sessions.sealer, &identity.cluster).await.map_err(|error| why(&error))?;
         session.send(Down::Clean { identity: identity.clone(), kinds });
         done(&mut session).await?;
         // Written down before our rights there go: after that nobody could find it clean a second time.

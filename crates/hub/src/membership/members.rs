@@ -51,8 +51,14 @@ impl Members {
         policies: Policies,
     ) -> Self {
         let (client, copies) = (context.client.clone(), policies.reports());
-        let audit = context.options.audit.clone();
-        let sessions = Sessions { hub: client, permit: permit.clone(), reports, copies, audit };
+        let sessions = Sessions {
+            hub: client,
+            permit: permit.clone(),
+            reports,
+            copies,
+            audit: context.options.audit.clone(),
+            sealer: policies.sealer(),
+        };
         Self {
             context,
             hub,

@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use crate::membership::connect::{self, ConnectError};
 use crate::membership::health;
 use crate::membership::roster::Link;
+use crate::policies::Sealer;
 
 /// What a member said, and when the hub heard it.
 #[derive(Debug)]
@@ -66,6 +67,8 @@ pub(crate) struct Sessions {
     pub(crate) copies: UnboundedSender<(ClusterId, CopyReport)>,
     /// Where writes into members are noted, if anywhere.
     pub(crate) audit: Option<atoll_audit::Log>,
+    /// Tells the hub's own bindings from others.
+    pub(crate) sealer: Sealer,
 }
 
 /// A link to a member. It ends when this is dropped.

@@ -9,6 +9,7 @@ use atoll_api::names::finalizer;
 use atoll_api::names::kind::work;
 use atoll_api::names::reason::binding as why;
 use atoll_engine::names::ClusterId;
+use atoll_engine::placement::access::Author;
 use atoll_engine::placement::object::{Kind, ObjectKey, replicas};
 use atoll_engine::placement::policy::PolicyId;
 use atoll_engine::placement::{Decision, Placed};
@@ -70,7 +71,7 @@ pub(super) struct Recalled {
     pub(super) required_by: Vec<ObjectKey>,
 }
 
-/// What a binding of a former life says.
+/// What a binding of a former life says; whether to believe it is for [`super::seal`].
 pub(super) fn recall(binding: &Value) -> Option<Recalled> {
     let (meta, spec) = (&binding["metadata"], &binding["spec"]);
     let of: ObjectKey = serde_json::from_value(spec["resource"].clone()).ok()?;
@@ -100,6 +101,8 @@ pub(super) fn recall(binding: &Value) -> Option<Recalled> {
         conflict: serde_json::from_value(spec["conflictResolution"].clone()).unwrap_or_default(),
         suspension: serde_json::from_value(spec["suspension"].clone()).unwrap_or_default(),
         preserve: flag("preserveResourcesOnDeletion"),
+        author: annotation(annotation::AUTHOR).and_then(|stamp| Author::read(&stamp)).map(Arc::new),
+        uid: spec["resource"]["uid"].as_str().unwrap_or_default().to_owned(),
     });
     let parent = |one: &Value| {
         let (namespace, name) = (one["namespace"].as_str().unwrap_or_default(), one["name"].as_str()?);
@@ -139,6 +142,10 @@ pub(super) fn write(
                 meta["annotations"][claimed::CLUSTER_NAME] = name.as_str().into();
             }
             None => {}
+        }
+        if let Some(author) = &decision.author {
+            let stamp = serde_json::to_string(&**author).unwrap_or_default();
+            meta["annotations"][annotation::AUTHOR] = stamp.into();
         }
         let cluster = |(id, replicas): (&ClusterId, &Option<i64>)| match replicas {
             Some(replicas) => json!({ "name": id.as_str(), "replicas": replicas }),

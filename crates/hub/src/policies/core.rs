@@ -7,6 +7,8 @@
 //! Nothing is ordered before its binding says who may hold a copy, and a binding goes only when nobody does: so a hub that is killed
 //! at any moment leaves nothing behind that the next one does not know of.
 
+mod authors;
+mod bindings;
 mod importing;
 mod services;
 mod show;
@@ -18,8 +20,9 @@ use std::sync::Arc;
 
 use atoll_api::names::namespace::is_control_plane;
 use atoll_api::names::{event, label};
-use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::{ClusterId, ServiceKey};
+use atoll_engine::placement::access::{Question, Verdict};
+use atoll_engine::placement::copies::Withheld;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::PolicyId;
 use atoll_engine::placement::select::Nowhere;
@@ -27,10 +30,12 @@ use atoll_engine::placement::{Change, Copy, Outcome, Placed, Placer};
 use atoll_link::{CopyReport, CopyState, Order};
 use serde_json::{Value, json};
 
-use super::binding::{self, Held, Holders, Recalled};
-use super::{Copied, edge};
+use super::binding::{Held, Holders};
+use super::seal::Sealer;
+use super::{Copied, Implied, Rules, edge};
 use crate::api::debounce::Unshown;
 use crate::services::imports;
+use authors::Refusals;
 use importing::Imports;
 
 /// Where an object of the hub's API was seen.
@@ -83,9 +88,13 @@ pub(super) enum Event {
     /// A while has passed; about a second.
     Waited,
     /// What a `MultiClusterService` asks for its Service.
-    Implied(ServiceKey, Option<Box<CrossCluster>>),
+    Implied(ServiceKey, Option<Box<Implied>>),
     /// Why clusters that should import a service do not.
     Absent(ServiceKey, imports::Absent),
+    /// What the hub's API answered about an author.
+    Verdict(Question, Verdict),
+    /// Rights may have changed since they were asked about.
+    AskAgain,
 }
 
 /// Something to do.
@@ -96,7 +105,13 @@ pub(super) enum Command {
     /// Order something of a member.
     Order(ClusterId, ObjectKey, Order),
     /// Write a binding, and say when that is done: [`Event::Written`], by the key of its template.
-    PutBinding { of: ObjectKey, binding: ObjectKey, object: Box<Value> },
+    PutBinding {
+        of: ObjectKey,
+        binding: ObjectKey,
+        object: Box<Value>,
+        /// What stands there is not ours: nothing of it may be left.
+        anew: bool,
+    },
     /// Write the status of a binding or of a template.
     PutStatus(ObjectKey, Box<Value>),
     /// Delete a binding.
@@ -105,6 +120,8 @@ pub(super) enum Command {
     Copied(ServiceKey, Copied),
     /// Say where `ServiceImports` go.
     Imports(imports::News),
+    /// Ask the hub's API about an author: [`Event::Verdict`].
+    Ask(Question),
     /// Tell users.
     Tell { of: ObjectKey, uid: String, warning: bool, reason: &'static str, message: String },
 }
@@ -122,16 +139,18 @@ struct Item {
     /// The binding as it was last written, and whether that is done.
     written: Value,
     persisted: bool,
+    /// Somebody else's stands in its place, until ours is written.
+    anew: bool,
     status: Value,
     template_status: Value,
 }
 
 /// The state machine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Propagator {
     placer: Placer,
-    own_namespace: String,
-    sync_namespaces: bool,
+    sealer: Sealer,
+    rules: Rules,
     listed: BTreeSet<Source>,
     /// Kinds whose templates are watched, and those that have all been seen.
     watched: BTreeSet<Kind>,
@@ -143,14 +162,22 @@ pub(super) struct Propagator {
     bindings: BTreeMap<ObjectKey, ObjectKey>,
     /// Bindings that somebody deleted, and that wait for us; and namespaces that go.
     deleted: BTreeSet<ObjectKey>,
+    /// Bindings that are there and not the hub's: nothing follows from them.
+    unbelieved: BTreeSet<ObjectKey>,
     closing: BTreeSet<String>,
     policies: BTreeMap<PolicyId, (ObjectKey, String)>,
+    overrides: BTreeMap<PolicyId, (ObjectKey, String)>,
+    refusals: Refusals,
     told: BTreeMap<(ObjectKey, &'static str), String>,
     /// Templates of which nothing is shown before members that run have spoken.
     unshown: Unshown<ObjectKey>,
     /// The Services of `MultiClusterServices`, what was last said of them, and those of which something may be new.
     implied: BTreeMap<ObjectKey, (ServiceKey, Copied)>,
     implied_news: BTreeSet<ObjectKey>,
+    /// Templates of which nobody knows yet whether their policies count.
+    undecided: BTreeSet<ObjectKey>,
+    /// Why `MultiClusterServices` do not count.
+    implied_refused: BTreeMap<ObjectKey, String>,
     /// Where `ServiceImports` go, and what stands in their way.
     imports: Imports,
     /// What went along with which bindings in a former life.
@@ -159,8 +186,34 @@ pub(super) struct Propagator {
 }
 
 impl Propagator {
-    pub(super) fn new(own_namespace: &str, sync_namespaces: bool) -> Self {
-        Self { own_namespace: own_namespace.to_owned(), sync_namespaces, ..Self::default() }
+    pub(super) fn new(rules: Rules, sealer: Sealer) -> Self {
+        Self {
+            placer: Placer::with_external_ips(rules.external_ips),
+            sealer,
+            rules,
+            listed: BTreeSet::new(),
+            watched: BTreeSet::new(),
+            known: BTreeSet::new(),
+            members: BTreeSet::new(),
+            namespaces: BTreeMap::new(),
+            items: BTreeMap::new(),
+            bindings: BTreeMap::new(),
+            deleted: BTreeSet::new(),
+            unbelieved: BTreeSet::new(),
+            closing: BTreeSet::new(),
+            policies: BTreeMap::new(),
+            overrides: BTreeMap::new(),
+            refusals: Refusals::default(),
+            told: BTreeMap::new(),
+            unshown: Unshown::default(),
+            implied: BTreeMap::new(),
+            implied_news: BTreeSet::new(),
+            undecided: BTreeSet::new(),
+            implied_refused: BTreeMap::new(),
+            imports: Imports::default(),
+            along: Vec::new(),
+            out: Vec::new(),
+        }
     }
 
     /// Takes in an event.
@@ -187,10 +240,18 @@ impl Propagator {
             }
             Event::Implied(key, intent) => self.imply(key, intent.as_deref()),
             Event::Absent(key, absent) => self.absent(&key, absent),
+            Event::Verdict(question, verdict) => self.placer.apply(Change::Verdict(question, verdict)),
+            Event::AskAgain => {
+                let stale = self.placer.stale_questions();
+                self.out.extend(stale.into_iter().map(Command::Ask));
+            }
             Event::Written(key, object) => {
                 // One that was overtaken by a newer one says too little.
                 if let Some(item) = self.items.get_mut(&key).filter(|item| item.written == *object) {
-                    item.persisted = true;
+                    (item.persisted, item.anew) = (true, false);
+                    if let Some(binding) = &item.binding {
+                        self.unbelieved.remove(binding);
+                    }
                     self.order(&key);
                     self.show(&key, now);
                 }
@@ -211,6 +272,7 @@ impl Propagator {
                 self.planned(&key, outcome, now);
                 self.watch();
             }
+            self.ask_about_authors();
             self.tell_idle();
             self.tell_implied();
             self.say_imports();
@@ -237,8 +299,11 @@ impl Propagator {
         match source {
             Source::Propagation(_) => {
                 let (id, uid) = (edge::policy_id(&key), uid(object));
-                match edge::propagation(&key, object) {
-                    Ok(change) => self.placer.apply(change),
+                match edge::propagation(&key, object, self.rules.stamps) {
+                    Ok(change) => {
+                        self.refusals.forget(false, &id);
+                        self.placer.apply(change);
+                    }
                     Err(why) => {
                         self.tell(
                             &key,
@@ -254,13 +319,23 @@ impl Propagator {
                     None => drop(self.policies.remove(&id)),
                 }
             }
-            Source::Overriding(_) => match edge::overriding(&key, object) {
-                Ok(change) => self.placer.apply(change),
-                Err(why) => {
-                    let message = format!("invalid object: {why}");
-                    self.tell(&key, &uid(object), true, event::policy::APPLY_OVERRIDE_FAILED, message);
+            Source::Overriding(_) => {
+                let (id, uid) = (edge::policy_id(&key), uid(object));
+                match edge::overriding(&key, object, self.rules.stamps) {
+                    Ok(change) => {
+                        self.refusals.forget(true, &id);
+                        self.placer.apply(change);
+                    }
+                    Err(why) => {
+                        let message = format!("invalid object: {why}");
+                        self.tell(&key, &uid, true, event::policy::APPLY_OVERRIDE_FAILED, message);
+                    }
                 }
-            },
+                match object {
+                    Some(_) => drop(self.overrides.insert(id, (key, uid))),
+                    None => drop(self.overrides.remove(&id)),
+                }
+            }
             Source::Clusters => {
                 if let Some(change) = edge::cluster(&key, object) {
                     self.placer.apply(change);
@@ -280,7 +355,7 @@ impl Propagator {
             }
             Source::Bindings(_) => self.bound(source, &key, object),
             Source::Templates(_) => {
-                if key.namespace == self.own_namespace && !key.namespace.is_empty() {
+                if key.namespace == self.rules.namespace && !key.namespace.is_empty() {
                     return;
                 }
                 let template = object.filter(|object| !is_going(object));
@@ -291,58 +366,6 @@ impl Propagator {
                 self.placer.apply(Change::Template(key, template));
             }
         }
-    }
-
-    /// A binding of a former life, or one that somebody has deleted.
-    fn bound(&mut self, source: &Source, key: &ObjectKey, object: Option<&Value>) {
-        let going = object.is_some_and(is_going);
-        match (object, self.bindings.get(key).cloned()) {
-            // One that we have let go of ourselves.
-            (Some(_), None) if going && self.listed.contains(source) => {}
-            (Some(object), None) => {
-                let Some(Recalled { of, decision, holders, required_by }) = binding::recall(object) else {
-                    return;
-                };
-                let item = self.items.entry(of.clone()).or_default();
-                item.binding = Some(key.clone());
-                item.holders.extend(holders.into_iter().map(|id| (id, Held::Silent)));
-                item.status = object["status"].clone();
-                self.bindings.insert(key.clone(), of.clone());
-                if going {
-                    self.deleted.insert(key.clone());
-                }
-                if !required_by.is_empty() {
-                    self.along.push((of.clone(), required_by));
-                }
-                if let Some(decision) = decision {
-                    self.placer.apply(Change::Recalled(of, Box::new(decision)));
-                } else {
-                    self.placer.look_again(&of);
-                }
-            }
-            (Some(_), Some(_)) if going => drop(self.deleted.insert(key.clone())),
-            // Ours, as we wrote it.
-            (Some(_), Some(_)) | (None, None) => {}
-            (None, Some(of)) => {
-                self.deleted.remove(key);
-                if let Some(item) = self.items.get_mut(&of) {
-                    (item.written, item.status, item.persisted) = (Value::Null, Value::Null, false);
-                    self.placer.look_again(&of);
-                } else {
-                    self.bindings.remove(key);
-                }
-            }
-        }
-    }
-
-    /// Lets go of what was deleted though its template is there: it is made anew. In a namespace that goes the template goes too, and who
-    /// holds a copy has to be known until then.
-    fn let_go(&mut self) {
-        let done = self.deleted.extract_if(.., |key| {
-            let item = self.bindings.get(key).and_then(|of| self.items.get(of));
-            !self.closing.contains(&key.namespace) && item.is_some_and(|item| item.placed.is_some())
-        });
-        self.out.extend(done.map(Command::DeleteBinding));
     }
 
     fn started(&mut self, id: &ClusterId) {
@@ -371,8 +394,8 @@ impl Propagator {
     }
 
     fn namespace(&mut self, name: &str, object: Option<&Value>) {
-        let skipped = is_control_plane(name) || ["default", self.own_namespace.as_str()].contains(&name);
-        if skipped || !self.sync_namespaces {
+        let skipped = is_control_plane(name) || ["default", self.rules.namespace.as_str()].contains(&name);
+        if skipped || !self.rules.sync_namespaces {
             return;
         }
         let wanted = object.filter(|object| {
@@ -428,7 +451,19 @@ impl Propagator {
     }
 
     fn planned(&mut self, key: &ObjectKey, outcome: Outcome, now: &str) {
+        let unchecked = |copy: &Copy| matches!(copy.object, Err(Withheld::Unchecked));
+        let undecided = match &outcome {
+            Outcome::Undecided => true,
+            Outcome::Placed(placed) => placed.copies.values().any(unchecked),
+            Outcome::Nowhere { .. } => false,
+        };
+        if undecided {
+            self.undecided.insert(key.clone());
+        } else {
+            self.undecided.remove(key);
+        }
         match outcome {
+            Outcome::Undecided => return, // nothing changes until its policies' authors are known
             Outcome::Nowhere { preserve } => {
                 let Some(item) = self.items.get_mut(key) else { return self.imports.placed(key) };
                 (item.placed, item.preserve) = (None, preserve);
@@ -466,27 +501,6 @@ impl Propagator {
         self.show(key, now);
     }
 
-    /// Writes the binding, if it differs from what is there.
-    fn bind(&mut self, key: &ObjectKey) {
-        let bindings = &self.bindings;
-        let Some(placed) = self.items.get(key).and_then(|item| item.placed.as_ref()) else { return };
-        let parents = placed.required_by.iter().filter_map(|parent| self.items.get(parent)?.binding.clone());
-        let required_by: Vec<_> = parents.collect();
-        let Some(item) = self.items.get_mut(key) else { return };
-        let (Some(placed), Some(template)) = (&item.placed, self.placer.template(key)) else { return };
-        let taken = |binding: &ObjectKey| bindings.get(binding).is_some_and(|of| of != key);
-        let binding = item.binding.get_or_insert_with(|| binding::key_of(key, taken)).clone();
-        let object = binding::write(&binding, key, template, placed, &item.holders, &required_by);
-        if object != item.written {
-            // Fewer holders can be said later; more have to be said before.
-            let more = holders_of(&object).difference(&holders_of(&item.written)).next().is_some();
-            item.persisted &= !more;
-            item.written = object.clone();
-            self.bindings.insert(binding.clone(), key.clone());
-            self.out.push(Command::PutBinding { of: key.clone(), binding, object: Box::new(object) });
-        }
-    }
-
     /// Orders what has not been ordered.
     fn order(&mut self, key: &ObjectKey) {
         let Some(item) = self.items.get_mut(key).filter(|item| item.persisted) else { return };
@@ -496,14 +510,17 @@ impl Propagator {
             let order = match copy {
                 None if item.preserve => Order::Release,
                 None => Order::Drop,
+                // As long as nobody has answered, nothing is ordered and nothing is said.
+                Some(Copy { object: Err(Withheld::Unchecked), .. }) => continue,
+                Some(Copy { object: Err(why), .. }) => {
+                    item.ordered.remove(&id); // when it counts again, it is ordered again
+                    item.holders.insert(id, Held::Unordered(why.to_string()));
+                    continue;
+                }
                 Some(Copy { observed: true, .. }) => Order::Observe,
                 Some(Copy { suspended: true, .. }) => Order::Suspend,
                 Some(Copy { object: Ok(object), conflict, .. }) => {
                     Order::Hold { object: Arc::clone(object), conflict: *conflict }
-                }
-                Some(Copy { object: Err(why), .. }) => {
-                    item.holders.insert(id, Held::Unordered(why.to_string()));
-                    continue;
                 }
             };
             if self.members.contains(&id) && item.ordered.get(&id) != Some(&order) {
@@ -561,9 +578,4 @@ fn is_going(object: &Value) -> bool {
 
 fn uid(object: Option<&Value>) -> String {
     object.and_then(|object| object["metadata"]["uid"].as_str()).unwrap_or_default().to_owned()
-}
-
-fn holders_of(binding: &Value) -> BTreeSet<String> {
-    let named = binding["metadata"]["annotations"][atoll_api::names::annotation::HOLDERS].as_str();
-    named.unwrap_or_default().split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

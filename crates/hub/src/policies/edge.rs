@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
-use atoll_api::names::condition;
+use atoll_api::names::{annotation, condition};
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::TaintEffect;
 use atoll_engine::names::ClusterId;
+use atoll_engine::placement::access::{Author, Stamp};
 use atoll_engine::placement::affinity::{ClusterFact, Effect, Taint};
 use atoll_engine::placement::object::ObjectKey;
+use atoll_engine::placement::overrides::Overriding;
 use atoll_engine::placement::policy::PolicyId;
 use atoll_engine::placement::{Change, Policy};
 use serde_json::Value;
+
+use super::Stamps;
+use crate::options::Unstamped;
 
 /// A policy's name.
 pub(super) fn policy_id(key: &ObjectKey) -> PolicyId {
@@ -18,19 +23,37 @@ pub(super) fn policy_id(key: &ObjectKey) -> PolicyId {
     PolicyId { namespace, name: key.name.clone() }
 }
 
+/// Who wrote it, as its API server says.
+pub(super) fn stamp(written: Option<&str>, stamps: Stamps) -> Stamp {
+    let written = written.filter(|_| stamps.genuine); // else anybody could have written it
+    match (written.and_then(Author::read), stamps.unstamped) {
+        (Some(author), _) => Stamp::By(Arc::new(author)),
+        (None, Unstamped::Allow) => Stamp::Unchecked,
+        (None, Unstamped::Refuse) => Stamp::Missing,
+    }
+}
+
+fn stamp_of(object: &Value, stamps: Stamps) -> Stamp {
+    stamp(object["metadata"]["annotations"][annotation::AUTHOR].as_str(), stamps)
+}
+
 /// A propagation policy, or why it can't be read.
-pub(super) fn propagation(key: &ObjectKey, object: Option<&Value>) -> Result<Change, String> {
+pub(super) fn propagation(key: &ObjectKey, object: Option<&Value>, stamps: Stamps) -> Result<Change, String> {
     let Some(object) = object else { return Ok(Change::Policy(policy_id(key), None)) };
     let spec = serde_json::from_value(object["spec"].clone()).map_err(|error| error.to_string())?;
     let written = Arc::new(object["spec"]["placement"].clone());
-    Ok(Change::Policy(policy_id(key), Some(Box::new(Policy { spec, written }))))
+    Ok(Change::Policy(
+        policy_id(key),
+        Some(Box::new(Policy { spec, written, stamp: stamp_of(object, stamps) })),
+    ))
 }
 
 /// An override policy, or why it can't be read.
-pub(super) fn overriding(key: &ObjectKey, object: Option<&Value>) -> Result<Change, String> {
+pub(super) fn overriding(key: &ObjectKey, object: Option<&Value>, stamps: Stamps) -> Result<Change, String> {
     let Some(object) = object else { return Ok(Change::Override(policy_id(key), None)) };
     let spec = serde_json::from_value(object["spec"].clone()).map_err(|error| error.to_string())?;
-    Ok(Change::Override(policy_id(key), Some(Box::new(spec))))
+    let stamp = stamp_of(object, stamps);
+    Ok(Change::Override(policy_id(key), Some(Box::new(Overriding { spec, stamp }))))
 }
 
 /// A member; one that leaves is none.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use atoll_engine::intent::{Clusters, CrossCluster};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::placement::Policy;
+use atoll_engine::placement::access::Stamp;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_engine::placement::policy::PolicyId;
 use serde_json::json;
@@ -26,7 +27,7 @@ pub(super) fn id(key: &ServiceKey) -> PolicyId {
 }
 
 /// The policy; none if it goes nowhere.
-pub(super) fn policy(key: &ServiceKey, intent: &CrossCluster) -> Option<Policy> {
+pub(super) fn policy(key: &ServiceKey, intent: &CrossCluster, stamp: Stamp) -> Option<Policy> {
     if key.is_kubernetes_api() {
         return None; // each cluster's own
     }
@@ -52,7 +53,7 @@ pub(super) fn policy(key: &ServiceKey, intent: &CrossCluster) -> Option<Policy> 
         "conflictResolution": "Overwrite",
     });
     let spec = serde_json::from_value(spec).ok()?;
-    Some(Policy { spec, written: Arc::new(placement) })
+    Some(Policy { spec, written: Arc::new(placement), stamp })
 }
 
 #[cfg(test)]
@@ -65,13 +66,13 @@ mod tests {
         let some =
             |ids: &[&str]| Clusters::Named(ids.iter().map(|id| ClusterId::parse(*id).unwrap()).collect());
         let of = |providers, consumers| {
-            policy(&key, &CrossCluster { providers, consumers, ..CrossCluster::default() })
+            policy(&key, &CrossCluster { providers, consumers, ..CrossCluster::default() }, Stamp::Unchecked)
                 .map(|policy| policy.written["clusterAffinity"]["clusterNames"].clone())
         };
         assert_eq!(of(some(&["a"]), some(&["b", "a"])), Some(json!(["a", "b"])));
         assert_eq!(of(some(&["a"]), Clusters::All), Some(json!(null)));
         assert_eq!(of(some(&[]), some(&[])), None);
         let api = ServiceKey::parse("default", "kubernetes").unwrap();
-        assert_eq!(policy(&api, &CrossCluster::default()), None);
+        assert_eq!(policy(&api, &CrossCluster::default(), Stamp::Unchecked), None);
     }
 }

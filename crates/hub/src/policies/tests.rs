@@ -1,5 +1,6 @@
 //! Policies on Kubernetes APIs in this process: a hub and two members, no sockets.
 
+mod attacks;
 mod autoscale;
 mod examples;
 
@@ -7,8 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_api::crds;
+use atoll_api::names::{annotation, kind};
 use atoll_engine::names::ClusterId;
 use atoll_engine::placement::object::{Kind, ObjectKey};
+use atoll_kubeapi::authn::{MASTERS, User};
+use atoll_kubeapi::author::Stamping;
 use atoll_kubeapi::store::Store;
 use atoll_link::{Down, Identity, Up};
 use atoll_member::{Clients, Permit, Uplink, copies};
@@ -19,22 +23,44 @@ use kube::api::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{Policies, spawn};
+use super::{Policies, prepare, spawn};
+use crate::Options;
 use crate::api::crd;
+use crate::membership::clusterset::ensure_namespace;
 use crate::membership::session::Tell;
 
 type Outcome = anyhow::Result<()>;
 
+/// Who the hub is on its API.
+const HUB: &str = "atoll-hub";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A cluster that is only an API.
 #[derive(Clone)]
-struct Cluster(Client);
+struct Cluster(Client, atoll_kubeapi::Api);
 
 impl Cluster {
     async fn start() -> anyhow::Result<Self> {
-        let api = atoll_kubeapi::Api::start(Store::memory(), atoll_kubeapi::Options::default()).await?;
-        Ok(Self(Client::new(api.admin(), "default")))
+        let resources = kind::STAMPED.map(|(group, plural)| (group.to_owned(), plural.to_owned()));
+        let stamping = Stamping {
+            annotation: annotation::AUTHOR.to_owned(),
+            resources: resources.into(),
+            controllers: vec![HUB.to_owned()],
+        };
+        let options = atoll_kubeapi::Options::default().stamping(stamping);
+        let api = atoll_kubeapi::Api::start(Store::memory(), options).await?;
+        Ok(Self(Client::new(api.admin(), "default"), api))
+    }
+
+    /// The same cluster for somebody else.
+    fn used_by(&self, name: &str, groups: &[&str]) -> Self {
+        let user = User::authenticated(name, groups.iter().map(|group| (*group).to_owned()));
+        Self(Client::new(self.1.service(user), "default"), self.1.clone())
+    }
+
+    /// As the hub itself.
+    fn as_hub(&self) -> Client {
+        self.used_by(HUB, &[MASTERS]).0
     }
 
     async fn api(&self, kind: &Kind, namespace: &str) -> anyhow::Result<Api<DynamicObject>> {
@@ -109,6 +135,14 @@ struct World {
     tasks: JoinSet<()>,
 }
 
+/// Starts the policies of a hub on its API.
+async fn policies_of(hub: &Cluster, permit: &Permit, tasks: &mut JoinSet<()>) -> anyhow::Result<Policies> {
+    let client = hub.as_hub();
+    let (rules, sealer) = prepare(&client, &Options::new("hub-0"), jiff::Timestamp::UNIX_EPOCH).await?;
+    let none = std::collections::BTreeMap::new();
+    Ok(spawn(client.clone(), client, rules, sealer, permit.clone(), none, tasks).0)
+}
+
 fn member(number: usize) -> String {
     format!("member{number}")
 }
@@ -119,6 +153,7 @@ impl World {
         for kind in crds::of_hub() {
             crd::ensure(&hub.0, &kind).await?;
         }
+        ensure_namespace(&hub.0, "atoll-system").await?;
         let mut started = Vec::new();
         for number in 1..=members {
             started.push(Cluster::start().await?);
@@ -128,9 +163,7 @@ impl World {
         }
         let mut tasks = JoinSet::new();
         let permit = Permit::forever();
-        let none = std::collections::BTreeMap::new();
-        let (policies, _) =
-            spawn(hub.0.clone(), hub.0.clone(), "atoll-system", true, permit.clone(), &none, &mut tasks);
+        let policies = policies_of(&hub, &permit, &mut tasks).await?;
         let world = Self { hub, members: started, policies, permit, tasks };
         (1..=members).for_each(|number| world.up(number));
         Ok(world)
@@ -166,16 +199,7 @@ impl World {
     /// Ends the hub and starts it again on the same API.
     async fn restart(&mut self) {
         self.tasks.shutdown().await;
-        let none = std::collections::BTreeMap::new();
-        (self.policies, _) = spawn(
-            self.hub.0.clone(),
-            self.hub.0.clone(),
-            "atoll-system",
-            true,
-            self.permit.clone(),
-            &none,
-            &mut self.tasks,
-        );
+        self.policies = policies_of(&self.hub, &self.permit, &mut self.tasks).await.unwrap();
         (1..=self.members.len()).for_each(|number| self.up(number));
     }
 

@@ -67,7 +67,8 @@ fn key(kind: &Kind, object: &DynamicObject) -> ObjectKey {
     }
 }
 
-fn read(kind: &Kind, object: DynamicObject) -> Box<serde_json::Value> {
+/// The object as JSON that says what it is.
+pub(super) fn read(kind: &Kind, object: DynamicObject) -> Box<serde_json::Value> {
     let mut value = serde_json::to_value(object).unwrap_or_default();
     // Elements of a list do not say what they are.
     (value["apiVersion"], value["kind"]) = (kind.api_version.as_str().into(), kind.kind.as_str().into());

@@ -6,7 +6,9 @@ use atoll_api::names::FIELD_MANAGER;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_member::Permit;
 use k8s_openapi::api::core::v1::Event as KubeEvent;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::{Api, Client, ResourceExt, discovery};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -24,7 +26,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub(super) enum Write {
     /// A binding, with the template that it is of.
-    Put(Box<Value>, ObjectKey),
+    Put {
+        object: Box<Value>,
+        of: ObjectKey,
+        /// What stands in its place is not ours, and goes first: an apply would leave its fields.
+        anew: bool,
+    },
     /// A status.
     Status(Box<Value>),
     /// No binding.
@@ -78,7 +85,7 @@ async fn until_done(
         if permit.holds() {
             match carry_out(client, &key.object, write).await {
                 Ok(()) => {
-                    if let Write::Put(object, of) = write {
+                    if let Write::Put { object, of, .. } = write {
                         let _ = events.send(Event::Written(of.clone(), object.clone()));
                     }
                     return false;
@@ -101,9 +108,13 @@ async fn until_done(
 
 async fn carry_out(client: &Client, key: &ObjectKey, write: &Write) -> Result<(), kube::Error> {
     match write {
-        Write::Put(object, _) => {
+        Write::Put { object, anew, .. } => {
             let params = PatchParams::apply(FIELD_MANAGER).force();
-            api(client, key).await?.patch(&key.name, &params, &Patch::Apply(object)).await.map(drop)
+            let api = api(client, key).await?;
+            if *anew {
+                remove(&api, key).await?;
+            }
+            api.patch(&key.name, &params, &Patch::Apply(object)).await.map(drop)
         }
         Write::Status(status) => {
             let params =
@@ -146,6 +157,21 @@ async fn delete(api: &Api<DynamicObject>, key: &ObjectKey) -> Result<(), kube::E
     }
     let meta = json!({ "resourceVersion": waits.resource_version(), "finalizers": others });
     api.patch(&key.name, &PatchParams::default(), &Patch::Merge(json!({ "metadata": meta }))).await.map(drop)
+}
+
+/// Removes a binding that is not ours, whatever holds it up.
+async fn remove(api: &Api<DynamicObject>, key: &ObjectKey) -> Result<(), kube::Error> {
+    let Some(there) = api.get_opt(&key.name).await? else { return Ok(()) };
+    if !there.finalizers().is_empty() {
+        let meta = json!({ "resourceVersion": there.resource_version(), "finalizers": [] });
+        api.patch(&key.name, &PatchParams::default(), &Patch::Merge(json!({ "metadata": meta }))).await?;
+    }
+    let preconditions = Preconditions { uid: there.uid(), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    match api.delete(&key.name, &params).await {
+        Err(error) if code(&error) == Some(404) => Ok(()),
+        other => other.map(drop),
+    }
 }
 
 /// The API of an object's kind. Bindings are ours, and need not be asked for.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_api::crds;
+use atoll_api::names::{annotation, kind};
 use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
+use atoll_kubeapi::author::Stamping;
 use atoll_kubeapi::store::Store;
 use atoll_lb_kube::Pool;
 use http_body_util::{BodyExt, Full};
@@ -37,7 +39,8 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     async fn start(name: &str) -> anyhow::Result<Self> {
-        let api = atoll_kubeapi::Api::start(Store::memory(), atoll_kubeapi::Options::default()).await?;
+        let options = atoll_kubeapi::Options::default().stamping(stamping());
+        let api = atoll_kubeapi::Api::start(Store::memory(), options).await?;
         let client = Client::new(api.admin(), "default");
         Ok(Self { name: name.to_owned(), client, api, server: None })
     }
@@ -182,6 +185,16 @@ impl Cluster {
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+}
+
+/// As a hub's own API does it.
+fn stamping() -> Stamping {
+    let resources = kind::STAMPED.map(|(group, plural)| (group.to_owned(), plural.to_owned()));
+    Stamping {
+        annotation: annotation::AUTHOR.to_owned(),
+        resources: resources.into(),
+        controllers: Vec::new(),
     }
 }
 

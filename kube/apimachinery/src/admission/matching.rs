@@ -20,6 +20,21 @@ pub(super) fn matches(resources: &Value, request: &Request<'_>) -> bool {
         && object_selected(resources, request)
 }
 
+/// Whether rules may speak of a resource at all: found out without the object, or its namespace.
+pub(super) fn concerns(resources: &Value, group: &str, plural: &str) -> bool {
+    let speaks = |rule: &Value| {
+        let groups = listed(rule, "apiGroups").filter_map(Value::as_str);
+        let plurals = listed(rule, "resources").filter_map(Value::as_str);
+        groups.into_iter().any(|one| one == "*" || one == group)
+            && plurals.into_iter().any(|one| {
+                let one = one.split('/').next().unwrap_or_default();
+                one == "*" || one == plural
+            })
+    };
+    let mut rules = listed(resources, "resourceRules").peekable();
+    rules.peek().is_none() || rules.any(speaks)
+}
+
 /// Policies do not judge policies: one could lock out its own removal.
 fn exempt(request: &Request<'_>) -> bool {
     const POLICIES: &[&str] = &[

@@ -121,6 +121,11 @@ impl Policy {
     pub fn matches(&self, request: &Request<'_>) -> bool {
         matching::matches(&self.constraints, request)
     }
+
+    /// Whether it may speak of a resource at all: if not, no request about one has to be shown to it.
+    pub fn concerns(&self, group: &str, plural: &str) -> bool {
+        matching::concerns(&self.constraints, group, plural)
+    }
 }
 
 fn source(

@@ -81,7 +81,9 @@ impl RequestContext<'_> {
             return Ok(());
         }
         let policies = self.state.policies.now(&self.state.store);
-        if policies.is_empty() {
+        let concerns =
+            |bound: &Bound| bound.policy.concerns(&self.resource.group, &self.resource.names.plural);
+        if !policies.iter().any(concerns) {
             return Ok(());
         }
         let namespace = self.namespace();

@@ -76,6 +76,7 @@ impl RequestContext<'_> {
         self.check_terminating(&name).map_err(plain)?;
         strategy::prepare_create(resource, &mut object);
         decode::tidy(resource, &mut object);
+        self.state.stamping.stamp(resource, None, self.user, &mut object, None);
         let reservation = self.state.addresses.reserve(resource, &mut object, None, &self.state.environment);
         atoll_apimachinery::builtin::stored(&mut object, &resource.schema);
         let errors = validate::create(resource, &object);

@@ -158,6 +158,7 @@ impl RequestContext<'_> {
         strategy::prepare_update(resource, self.subresource.as_ref(), &mut new, old);
         keep_system_fields(&mut new, old);
         decode::tidy(resource, &mut new);
+        self.state.stamping.stamp(resource, self.subresource.as_ref(), self.user, &mut new, Some(old));
         atoll_apimachinery::builtin::stored(&mut new, &resource.schema);
         apply::settle(old, &mut new);
         let (errors, tolerated) = validate::update(resource, self.subresource.as_ref(), &new, old);

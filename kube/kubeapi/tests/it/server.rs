@@ -2,6 +2,7 @@
 
 mod access;
 mod attacks;
+mod author;
 mod crds;
 mod garbage;
 mod objects;

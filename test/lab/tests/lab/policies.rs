@@ -1,5 +1,6 @@
 //! Propagation policies, with kubectl on a hub that has an API of its own.
 
+mod authors;
 mod members;
 
 use crate::harness::{Outcome, Suite, evidence_root};
@@ -20,6 +21,7 @@ const SOON: Duration = Duration::from_secs(60);
 pub(crate) fn tests(suite: &mut Suite) {
     suite.test_alone("policies_place_divide_move_repair_and_take_away", policies);
     suite.test_alone("a_service_is_exported_and_imported_through_the_hub_by_policies", walkthrough);
+    suite.test_alone("on_a_real_api_server_policies_act_with_their_authors_rights", authors::authors);
     suite.test_alone("members_are_looked_into_tainted_labelled_and_promoted_from", members::members);
 }
 
@@ -45,6 +47,18 @@ impl World {
     /// On a lab that has a bystander `hub`.
     pub(crate) async fn on(lab: Lab, flags: &[&str]) -> anyhow::Result<Self> {
         let atoll = Atoll::with_own_api(&beside(Path::new(env!("CARGO_BIN_EXE_lab"))), lab.bystander("hub"))?;
+        Self::with(lab, atoll, flags).await
+    }
+
+    /// With the API of the first cluster as the hub's.
+    pub(crate) async fn on_a_real_api(spec: Spec) -> anyhow::Result<Self> {
+        let lab = Lab::start(&spec.with_bystander("hub"), &Progress::silent()).await?;
+        let binary = beside(Path::new(env!("CARGO_BIN_EXE_lab")));
+        let atoll = Atoll::new(&binary, lab.member(1), lab.bystander("hub"))?;
+        Self::with(lab, atoll, &[]).await
+    }
+
+    async fn with(lab: Lab, atoll: Atoll, flags: &[&str]) -> anyhow::Result<Self> {
         let hub = atoll.start_hub("hub", flags)?;
         atoll.has_api().await?;
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use atoll_api::names::annotation;
+use atoll_api::names::kind::STAMPED;
 use atoll_kubeapi::Options;
 use atoll_kubeapi::authn::{MASTERS, User};
+use atoll_kubeapi::author::Stamping;
 use atoll_kubeapi::encryption::Keys;
 use atoll_kubeapi::hosted::{HostOptions, Hosted};
 use tokio::runtime::{Builder, Runtime};
@@ -45,7 +48,7 @@ impl Embedded {
         names.extend(super::host());
         let start = async move {
             let host = HostOptions { data_dir: &data_dir, address, names: &names };
-            Hosted::start(&host, Options::default().audit(audit).encryption(keys)).await
+            Hosted::start(&host, options().audit(audit).encryption(keys)).await
         };
         let spawned = runtime.0.as_ref().map(|runtime| runtime.spawn(start));
         let hosted = spawned.context("a runtime that was just made")?.await??;
@@ -57,6 +60,16 @@ impl Embedded {
     pub(crate) fn client(&self) -> kube::Client {
         client(&self.hosted)
     }
+}
+
+/// What the API of a hub does besides: policies say who wrote them. The hub's own marks on them are no author's.
+pub(crate) fn options() -> Options {
+    let resources = STAMPED.map(|(group, plural)| (group.to_owned(), plural.to_owned()));
+    Options::default().stamping(Stamping {
+        annotation: annotation::AUTHOR.to_owned(),
+        resources: resources.into(),
+        controllers: vec![HUB.to_owned()],
+    })
 }
 
 /// A way into a hub's API: no socket, and nothing that the hub may not do.

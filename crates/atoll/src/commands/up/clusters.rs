@@ -258,7 +258,7 @@ async fn start_hub(dir: &Dir, block: Block, runtime: &Runtime) -> anyhow::Result
     let (data_dir, address) = (dir.path(HUB), SocketAddr::V4(block.api()));
     let started = runtime.spawn(async move {
         let host = hosted::HostOptions { data_dir: &data_dir, address, names: &[] };
-        Hosted::start(&host, atoll_kubeapi::Options::default()).await
+        Hosted::start(&host, embedded::options()).await
     });
     Ok(started.await.context("the hub's API server failed while it started")??)
 }

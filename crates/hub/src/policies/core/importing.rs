@@ -86,7 +86,8 @@ impl Propagator {
         let all = |mut kinds: std::collections::btree_set::Iter<'_, Kind>| {
             kinds.all(|kind| !is_import(kind) || self.known.contains(kind))
         };
-        if !self.imports.said_all && all(self.watched.iter()) {
+        let undecided = self.undecided.iter().any(|key| is_import(&key.kind));
+        if !self.imports.said_all && !undecided && all(self.watched.iter()) {
             self.imports.said_all = true;
             self.out.push(Command::Imports(News::Placed));
         }
@@ -104,7 +105,11 @@ impl Propagator {
             let ours = !object["metadata"]["labels"][label::HUB].is_null();
             if let Some(placed) = item.placed.as_ref().filter(|placed| !ours && !placed.copies.is_empty()) {
                 let to = to.get_or_insert_default();
-                to.clusters.extend(placed.copies.keys().cloned());
+                // One that is withheld stays where it is.
+                let there = self.imports.said.get(key);
+                let is_there = |id: &ClusterId| there.is_some_and(|there| there.clusters.contains(id));
+                let goes = placed.copies.iter().filter(|(id, copy)| copy.object.is_ok() || is_there(id));
+                to.clusters.extend(goes.map(|(id, _)| id.clone()));
                 to.ports = ports(object);
             }
         }

@@ -1,6 +1,8 @@
 //! What is written when, without a hub's API.
 
 use super::*;
+use crate::options::Unstamped;
+use crate::policies::Stamps;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
@@ -14,9 +16,19 @@ fn see(propagator: &mut Propagator, source: Source, object: Value) -> ObjectKey 
     key
 }
 
+fn propagator() -> Propagator {
+    let rules = Rules {
+        namespace: "atoll-system".to_owned(),
+        sync_namespaces: false,
+        external_ips: false,
+        stamps: Stamps { genuine: true, unstamped: Unstamped::Allow },
+    };
+    Propagator::new(rules, Sealer::new(b"key", false))
+}
+
 /// Two members that run, a policy that brings every `ConfigMap` to both, and one `ConfigMap`; its binding is written.
 fn bound() -> (Propagator, ObjectKey) {
-    let mut propagator = Propagator::new("atoll-system", false);
+    let mut propagator = propagator();
     Source::FIXED.into_iter().for_each(|source| propagator.take(Event::Listed(source), NOW));
     for name in ["a", "b"] {
         let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
@@ -88,4 +100,82 @@ fn a_member_that_does_not_run_is_not_waited_for() {
     propagator.take(Event::Stopped(id("b")), NOW);
     let commands = applied(&mut propagator, "a", &key);
     assert_eq!(shown(&commands), ("False", "b: the cluster has not reported yet"));
+}
+
+/// A binding of the `ConfigMap` shop/`name`, with its seal.
+fn sealed(name: &str, cluster: &str) -> Value {
+    let mut binding = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": {"name": format!("{name}-configmap"), "namespace": "shop", "uid": "u",
+            "annotations": {"atoll.dev/holders": cluster}},
+        "spec": {"resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": name},
+            "placement": {}, "clusters": [{"name": cluster}]}});
+    Sealer::new(b"key", false).seal(&mut binding);
+    binding
+}
+
+fn of_binding(name: &str) -> ObjectKey {
+    let kind = Kind::new("work.karmada.io/v1alpha2", "ResourceBinding");
+    ObjectKey { kind, namespace: "shop".to_owned(), name: format!("{name}-configmap") }
+}
+
+#[test]
+fn a_forged_binding_copies_nothing_and_deletes_nothing() {
+    let mut forged = sealed("theirs", "a");
+    forged["spec"]["resource"]["kind"] = "Secret".into();
+    forged["metadata"]["name"] = "theirs-secret".into();
+    let mut unsealed = sealed("d", "a");
+    unsealed["metadata"]["annotations"].as_object_mut().unwrap().remove("atoll.dev/seal");
+    let mut more = sealed("e", "a");
+    more["spec"]["clusters"] = json!([{"name": "a"}, {"name": "b"}]);
+    for binding in [forged, unsealed, more] {
+        let (mut propagator, _) = bound();
+        see(&mut propagator, Source::Bindings(Scope::Namespace), binding.clone());
+        let commands = propagator.work(NOW);
+        assert!(
+            matches!(&commands[..], [Command::Tell { reason: "BindingNotBelieved", warning: true, .. }]),
+            "{binding:#} {commands:?}"
+        );
+        propagator.take(Event::Started(id("a")), NOW);
+        let orders: Vec<_> = propagator.work(NOW);
+        assert!(
+            orders.iter().all(|one| matches!(one, Command::Order(_, key, _) if key.name == "c")),
+            "{orders:?}"
+        );
+    }
+    // Honest: what the hub wrote is known again, and what nobody wants any more is dropped.
+    let (mut propagator, _) = bound();
+    see(&mut propagator, Source::Bindings(Scope::Namespace), sealed("d", "a"));
+    let commands = propagator.work(NOW);
+    let dropped = |one: &Command| matches!(one, Command::Order(_, key, Order::Drop) if key.name == "d");
+    assert!(commands.iter().any(dropped), "{commands:?}");
+}
+
+#[test]
+fn what_was_forged_in_its_place_leaves_no_trace_in_the_hubs_own_binding() {
+    let (mut propagator, key) = bound();
+    let mut forged = sealed("c", "b");
+    forged["metadata"]["annotations"]["atoll.dev/holders"] = "a,b,elsewhere".into();
+    see(&mut propagator, Source::Bindings(Scope::Namespace), forged);
+    let commands = propagator.work(NOW);
+    let put = commands.iter().find_map(|one| match one {
+        Command::PutBinding { of, object, anew: true, .. } if *of == key => Some(object.clone()),
+        _ => None,
+    });
+    let put = put.unwrap_or_else(|| panic!("{commands:?}"));
+    assert_eq!(put["metadata"]["annotations"]["atoll.dev/holders"], "a,b");
+    assert!(Sealer::new(b"key", false).believe(&of_binding("c"), &put).is_ok());
+    // Until that is done every newer one replaces it too; then nobody has to.
+    propagator.take(Event::Written(key, put), NOW);
+    assert!(!propagator.work(NOW).iter().any(|one| matches!(one, Command::PutBinding { .. })));
+}
+
+#[test]
+fn a_forged_binding_that_somebody_deletes_is_let_go_of() {
+    let (mut propagator, _) = bound();
+    let mut forged = sealed("d", "a");
+    forged["metadata"]["annotations"]["atoll.dev/seal"] = "00".into();
+    forged["metadata"]["deletionTimestamp"] = NOW.into();
+    see(&mut propagator, Source::Bindings(Scope::Namespace), forged);
+    let commands = propagator.work(NOW);
+    assert!(commands.contains(&Command::DeleteBinding(of_binding("d"))), "{commands:?}");
 }

@@ -1,0 +1,211 @@
+//! Asks the hub's API about the authors of policies: its own authorisation and admission decide, and nothing here.
+//!
+//! A right is asked by `SubjectAccessReview`. An object is created as its author, as a dry run: roles, quotas and admission policies
+//! answer as they would answer them. That the object is there already is the last thing an API server finds out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use atoll_engine::placement::access::{Author, Question, Stamp, Verdict};
+use atoll_engine::placement::object::{Kind, ObjectKey};
+use http::{HeaderName, HeaderValue};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams, Request};
+use kube::{Api, Client, Resource, discovery};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinSet;
+
+use super::core::Event;
+use super::{Stamps, edge};
+use crate::membership::connect::{code, why};
+
+/// Asked at once.
+const AT_ONCE: usize = 8;
+/// What is not answered is asked again after these.
+const PAUSES: [Duration; 4] =
+    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
+/// What is known of an author is asked again after this.
+const FRESH: Duration = Duration::from_secs(60);
+/// What the author of a policy needs for every kind that it brings somewhere: whoever can't read an object gets no copy of it made.
+const VERBS: [&str; 3] = ["get", "create", "update"];
+
+/// Whether authors of `MultiClusterServices` may have Services: asked before anything is dispatched in their name.
+pub(crate) struct Authors {
+    client: Client,
+    stamps: Stamps,
+    known: BTreeMap<(Author, String), (bool, Instant)>,
+}
+
+impl Authors {
+    pub(crate) fn new(client: Client, stamps: Stamps) -> Self {
+        Self { client, stamps, known: BTreeMap::new() }
+    }
+
+    /// Whether this one may in this namespace. One that nobody stamped is from before there were stamps, and goes on.
+    pub(crate) async fn may_serve(&mut self, stamp: Option<&str>, namespace: &str) -> bool {
+        let author = match edge::stamp(stamp, self.stamps) {
+            Stamp::By(author) if !author.is_master() => author,
+            Stamp::By(_) | Stamp::Unchecked | Stamp::Missing => return true,
+        };
+        self.known.retain(|_, (_, at)| at.elapsed() < FRESH);
+        let key = (Author::clone(&author), namespace.to_owned());
+        if let Some((may, _)) = self.known.get(&key) {
+            return *may;
+        }
+        let question = Question::Right(author, Kind::new("v1", "Service"), namespace.to_owned());
+        let may = until_answered(&self.client, &Semaphore::new(1), &question).await == Verdict::Allowed;
+        self.known.insert(key, (may, Instant::now()));
+        may
+    }
+}
+
+/// Answers questions until nobody asks any.
+pub(super) async fn ask_all(
+    client: Client,
+    mut wanted: UnboundedReceiver<Question>,
+    events: UnboundedSender<Event>,
+) {
+    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let mut under_way = BTreeSet::new();
+    let mut asking: JoinSet<Question> = JoinSet::new();
+    loop {
+        tokio::select! {
+            question = wanted.recv() => {
+                let Some(question) = question else { return };
+                if under_way.insert(question.clone()) {
+                    let (client, turns, events) = (client.clone(), Arc::clone(&turns), events.clone());
+                    asking.spawn(async move {
+                        let verdict = until_answered(&client, &turns, &question).await;
+                        let _ = events.send(Event::Verdict(question.clone(), verdict));
+                        question
+                    });
+                }
+            }
+            Some(done) = asking.join_next(), if !asking.is_empty() => {
+                if let Ok(question) = done {
+                    under_way.remove(&question);
+                }
+            }
+        }
+    }
+}
+
+/// What can't be answered is denied, and asked again with everything that is.
+async fn until_answered(client: &Client, turns: &Semaphore, question: &Question) -> Verdict {
+    let mut last = String::new();
+    for pause in PAUSES.iter().map(Some).chain([None]) {
+        let answer = {
+            let _turn = turns.acquire().await;
+            match question {
+                Question::Right(author, kind, namespace) => right(client, author, kind, namespace).await,
+                Question::Content(author, key, object) => content(client, author, key, object).await,
+            }
+        };
+        match answer {
+            Ok(verdict) => return verdict,
+            Err(error) => last = why(&error),
+        }
+        if let Some(pause) = pause {
+            tracing::debug!(
+                author = question.author().username,
+                why = last,
+                "cannot check an author's rights yet"
+            );
+            tokio::time::sleep(*pause).await;
+        }
+    }
+    Verdict::Denied(format!("the hub's API does not say whether they may: {last}"))
+}
+
+async fn right(
+    client: &Client,
+    author: &Author,
+    kind: &Kind,
+    namespace: &str,
+) -> Result<Verdict, kube::Error> {
+    let resource = resource(client, kind).await?;
+    let api: Api<SubjectAccessReview> = Api::all(client.clone());
+    for verb in VERBS {
+        let attributes = ResourceAttributes {
+            verb: Some(verb.to_owned()),
+            group: Some(resource.group.clone()),
+            version: Some(resource.version.clone()),
+            resource: Some(resource.plural.clone()),
+            namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+            ..ResourceAttributes::default()
+        };
+        let spec = SubjectAccessReviewSpec {
+            user: Some(author.username.clone()),
+            uid: Some(author.uid.clone()).filter(|uid| !uid.is_empty()),
+            groups: Some(author.groups.clone()),
+            extra: Some(author.extra.clone()).filter(|extra| !extra.is_empty()),
+            resource_attributes: Some(attributes),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+        let status = api.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
+        if !status.allowed {
+            let place = if namespace.is_empty() {
+                "in the whole cluster".to_owned()
+            } else {
+                format!("in the namespace {namespace}")
+            };
+            return Ok(Verdict::Denied(format!(
+                "they may not {verb} {} {place} of the hub",
+                resource.plural
+            )));
+        }
+    }
+    Ok(Verdict::Allowed)
+}
+
+async fn content(
+    client: &Client,
+    author: &Author,
+    key: &ObjectKey,
+    object: &str,
+) -> Result<Verdict, kube::Error> {
+    let resource = resource(client, &key.kind).await?;
+    let namespace = Some(key.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+    let path = DynamicObject::url_path(&resource, namespace);
+    let object = without_ports(serde_json::from_str(object).map_err(kube::Error::SerdeError)?);
+    let body = serde_json::to_vec(&object).map_err(kube::Error::SerdeError)?;
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    let mut request = Request::new(path).create(&params, body).map_err(kube::Error::BuildRequest)?;
+    // What else was said of the author (`extra`) is part of the review above, and of no role.
+    let users = [("impersonate-user", &author.username)];
+    let groups = author.groups.iter().map(|group| ("impersonate-group", group));
+    for (name, value) in users.into_iter().chain(groups) {
+        let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) else {
+            return Ok(Verdict::Denied("their name can't be written in a header".to_owned()));
+        };
+        request.headers_mut().append(HeaderName::from_static(name), value);
+    }
+    match client.request::<Value>(request).await {
+        Ok(_) => Ok(Verdict::Allowed),
+        Err(error) => match code(&error) {
+            Some(409) => Ok(Verdict::Allowed), // it is there, and nothing else stood in the way
+            Some(400 | 403 | 404 | 422) => Ok(Verdict::Denied(why(&error))),
+            Some(_) | None => Err(error),
+        },
+    }
+}
+
+/// A Service without node ports: the template itself has them in the hub.
+fn without_ports(mut object: Value) -> Value {
+    if object["apiVersion"] == "v1" && object["kind"] == "Service" {
+        let ports = object.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+        ports.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|port| {
+            port.remove("nodePort");
+        });
+    }
+    object
+}
+
+async fn resource(client: &Client, kind: &Kind) -> Result<ApiResource, kube::Error> {
+    let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
+    Ok(discovery::oneshot::pinned_kind(client, &gvk).await?.0)
+}

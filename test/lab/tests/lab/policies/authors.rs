@@ -1,0 +1,115 @@
+//! Who wrote a policy, on a real kube-apiserver: its own admission writes it down, and nobody else does.
+
+use super::{SOON, World, has};
+use crate::harness::Outcome;
+use anyhow::{Context, ensure};
+use atoll_lab::suite::name;
+use atoll_lab::{Deadline, Spec, until};
+use serde_json::{Value, json};
+
+const OBJECTS: &str = r#"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader, namespace: shop}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: of-bob, namespace: shop}
+rules:
+- {apiGroups: [policy.karmada.io, work.karmada.io], resources: ["*"], verbs: ["*"]}
+- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [get, create, update]}
+- {apiGroups: [""], resources: [configmaps], verbs: [get, list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: of-bob, namespace: shop}
+subjects: [{kind: User, name: bob, apiGroup: rbac.authorization.k8s.io}]
+roleRef: {kind: Role, name: of-bob, apiGroup: rbac.authorization.k8s.io}
+"#;
+
+fn policy() -> Value {
+    json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"name": "roles", "namespace": "shop", "annotations": {"atoll.dev/author": "{\"username\":\"nobody\"}"}},
+        "spec": {"resourceSelectors": [{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "name": "reader"}]}})
+}
+
+fn overriding(verbs: &Value) -> String {
+    json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
+        "metadata": {"name": "more", "namespace": "shop",
+            "annotations": {"atoll.dev/author": "{\"username\":\"root\",\"groups\":[\"system:masters\"]}"}},
+        "spec": {"resourceSelectors": [{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "name": "reader"}],
+            "overrideRules": [{"overriders": {"plaintext": [
+                {"path": "/rules/0/verbs", "operator": "replace", "value": verbs}]}}]}})
+    .to_string()
+}
+
+fn author(object: &Value) -> String {
+    let stamp = object["metadata"]["annotations"]["atoll.dev/author"].as_str().unwrap_or_default();
+    let stamp: Value = serde_json::from_str(stamp).unwrap_or_default();
+    stamp["username"].as_str().unwrap_or_default().to_owned()
+}
+
+pub(super) async fn authors() -> Outcome {
+    let world = World::on_a_real_api(Spec::api_only(&name("authors"), 2)).await?;
+    let told = story(&world).await;
+    if told.is_err() {
+        world.keep_evidence("on_a_real_api_server_policies_act_with_their_authors_rights").await;
+    }
+    told
+}
+
+async fn story(world: &World) -> Outcome {
+    let two = world.lab.member(2);
+    world.join(2, &["--allow-propagation"]).await?;
+    world.kubectl(&["create", "namespace", "shop"], "").await?;
+    world.apply(OBJECTS).await?;
+    // The API server has taken up what the hub has installed.
+    until(Deadline::after(SOON, "policies are stamped"), async || {
+        let made = world
+            .kubectl(&["create", "--dry-run=server", "-o", "json", "-f", "-"], &policy().to_string())
+            .await;
+        Ok(match made.map(|text| serde_json::from_str::<Value>(&text).unwrap_or_default()) {
+            Ok(made) if !["", "nobody"].contains(&author(&made).as_str()) => Ok(()),
+            Ok(made) => Err(made.to_string()),
+            Err(error) => Err(format!("{error:#}")),
+        })
+    })
+    .await?;
+    world.apply(&policy().to_string()).await?;
+    let role = ["-n", "shop", "role", "reader"];
+    has(two, &role, "it is brought", |found| found["rules"][0]["verbs"] == json!(["get"])).await?;
+
+    // Bob's override of what he does not have, with an administrator's name on it.
+    let bob = ["--as", "bob", "--as-group", "dev"];
+    let by_bob = |words: &[&'static str]| [&bob[..], words].concat();
+    world.kubectl(&by_bob(&["create", "-f", "-"]), &overriding(&json!(["*"]))).await?;
+    let more = ["-n", "shop", "overridepolicy", "more"];
+    let made = world.hub_has(&more, "it is his", |found| author(found) == "bob").await?;
+    ensure!(made["metadata"]["annotations"]["atoll.dev/author"].to_string().contains("dev"), "{made:#}");
+    world
+        .hub_has(&["-n", "shop", "rb", "reader-role"], "it does not count", |found| {
+            found.to_string().contains("shop/more does not count")
+        })
+        .await?;
+    has(two, &role, "it is as it was", |found| found["rules"][0]["verbs"] == json!(["get"])).await?;
+    let annotate = ["-n", "shop", "annotate", "--overwrite", "overridepolicy", "more", "atoll.dev/author={}"];
+    world.kubectl(&by_bob(&annotate), "").await?;
+    world.hub_has(&more, "it is still his", |found| author(found) == "bob").await?;
+
+    // Nor does he write the hub's memory.
+    let binding = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": {"name": "keys-secret", "namespace": "shop"},
+        "spec": {"resource": {"apiVersion": "v1", "kind": "Secret", "namespace": "shop", "name": "keys"}}});
+    let refused = world.kubectl(&by_bob(&["create", "-f", "-"]), &binding.to_string()).await;
+    let refused = format!("{:#}", refused.err().context("a binding was forged")?);
+    ensure!(refused.contains("only the hub writes it"), "{refused}");
+
+    // Honest: what he has himself.
+    let patch = json!([{"op": "replace", "path": "/spec/overrideRules/0/overriders/plaintext/0/value", "value": ["get", "list"]}]);
+    let patch = format!("--patch={patch}");
+    let words = ["-n", "shop", "patch", "overridepolicy", "more", "--type=json"];
+    world.kubectl(&[&bob[..], &words[..], &[patch.as_str()]].concat(), "").await?;
+    has(two, &role, "his own rights", |found| found["rules"][0]["verbs"] == json!(["get", "list"])).await?;
+    Ok(())
+}
