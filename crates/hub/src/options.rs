@@ -35,6 +35,8 @@ pub struct Options {
     pub sync_namespaces: bool,
     /// Who makes load balancers.
     pub balancing: Balancing,
+    /// Whether members may be used that were joined without a check of their certificate.
+    pub allow_insecure_members: bool,
 }
 
 impl Options {
@@ -49,6 +51,7 @@ impl Options {
             settle: Duration::from_secs(1),
             sync_namespaces: true,
             balancing: Balancing::BuiltIn(Pool::default()),
+            allow_insecure_members: false,
         }
     }
 }

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
+use tower::util::MapRequestLayer;
+
+use crate::Token;
+
 /// How long a question may take at most.
 const ANSWER: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
@@ -26,8 +31,9 @@ impl std::fmt::Debug for Clients {
 }
 
 impl Clients {
-    /// Clients for a cluster. Timeouts and retries of `config` are replaced: kube's own are made for something else.
-    pub fn new(mut config: kube::Config) -> Result<Self, kube::Error> {
+    /// Clients for a cluster. Timeouts and retries of `config` are replaced: kube's own are made for something else. With a `token`,
+    /// every request carries what it is at that moment.
+    pub fn new(mut config: kube::Config, token: Option<&Token>) -> Result<Self, kube::Error> {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT);
         config.reset_reader_on_write = true;
@@ -39,9 +45,9 @@ impl Clients {
         config.read_timeout = Some(WRITE_DEADLINE);
         config.write_timeout = Some(WRITE_DEADLINE);
         Ok(Self {
-            watches: kube::Client::try_from(patient)?,
-            writes: kube::Client::try_from(config)?,
-            questions: kube::Client::try_from(questions)?,
+            watches: client(patient, token)?,
+            writes: client(config, token)?,
+            questions: client(questions, token)?,
         })
     }
 
@@ -49,4 +55,13 @@ impl Clients {
     pub fn within(client: &kube::Client) -> Self {
         Self { watches: client.clone(), writes: client.clone(), questions: client.clone() }
     }
+}
+
+fn client(config: kube::Config, token: Option<&Token>) -> Result<kube::Client, kube::Error> {
+    let Some(token) = token.cloned() else { return kube::Client::try_from(config) };
+    let carry = move |mut request: http::Request<kube::client::Body>| {
+        request.headers_mut().insert(http::header::AUTHORIZATION, token.header());
+        request
+    };
+    Ok(ClientBuilder::try_from(config)?.with_layer(&MapRequestLayer::new(carry)).build())
 }

@@ -79,6 +79,9 @@ pub(crate) struct Hub {
     /// Create the namespaces of the hub in every member.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     namespace_sync: bool,
+    /// Use members that were joined with --allow-insecure, without a check of their certificate.
+    #[arg(long)]
+    allow_insecure_members: bool,
     #[command(flatten)]
     lb: LoadBalancers,
     /// Format of log lines; logs go to stderr.
@@ -201,6 +204,7 @@ impl Hub {
             settings: Settings { liveness, ..Settings::default() },
             sync_namespaces: self.namespace_sync,
             balancing,
+            allow_insecure_members: self.allow_insecure_members,
             ..Options::new(identity)
         };
         let asked = signals::shutdown()?;
