@@ -10,6 +10,7 @@ use atoll_hub::HubError;
 use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::join::JoinError;
 use atoll_hub::reach::ReachError;
+use atoll_hub::revoke::RevokeError;
 use atoll_hub::unjoin::UnjoinError;
 use atoll_kubeapi::backup::RestoreError;
 use atoll_kubeapi::hosted::HostError;
@@ -57,6 +58,7 @@ impl Failure {
                 error,
                 JoinError::BadName { .. }
                     | JoinError::BadClusterset { .. }
+                    | JoinError::BadLifetime { .. }
                     | JoinError::Connect(ConnectError::Kubeconfig { .. })
             ),
         }
@@ -67,6 +69,15 @@ impl Failure {
             what: format!("cannot unjoin `{name}`: {error}"),
             why: error.why(),
             hint: error.hint(),
+            usage: false,
+        }
+    }
+
+    pub(crate) fn revoke(name: &str, error: &RevokeError) -> Self {
+        Self {
+            what: format!("cannot revoke the tokens for `{name}`: {error}"),
+            why: error.why(),
+            hint: Some(error.hint()),
             usage: false,
         }
     }

@@ -25,5 +25,5 @@ mod services;
 
 pub use leader::run::{HubError, run};
 pub use mcs::balancing;
-pub use membership::{connect, join, networks, reach, unjoin};
+pub use membership::{connect, join, networks, reach, revoke, unjoin};
 pub use options::Options;

@@ -60,6 +60,8 @@ pub struct Options {
     pub audit: Option<atoll_audit::Log>,
     /// What policies may do.
     pub propagation: Propagation,
+    /// Whether members may be used that were joined without a check of their certificate.
+    pub allow_insecure_members: bool,
 }
 
 impl Options {
@@ -76,6 +78,7 @@ impl Options {
             balancing: Balancing::BuiltIn(Pool::default()),
             audit: None,
             propagation: Propagation::default(),
+            allow_insecure_members: false,
         }
     }
 }

@@ -34,5 +34,5 @@ pub use frame::{BadFrame, Frame, Inbox, Incoming, Message};
 pub use ledger::Ledger;
 pub use object::{Kind, ObjectName, PropertyName};
 pub use problem::{Access, Field, Problem};
-pub use up::{Dispatched, Health, Up, Verb, Written};
+pub use up::{Called, Dispatched, Health, Up, Verb, Written};
 pub use version::{CannotSpeak, Hello, Side, Version, Versions, agree};

@@ -38,10 +38,13 @@ pub enum Up {
     Copy(CopyReport),
     /// How its API is: said whenever it has been looked at, changed or not.
     Health(Health),
-    /// Which cluster this is: the uid of its kube-system, if it has one.
+    /// Which cluster this is.
     Identity {
-        /// The uid.
+        /// The uid of its kube-system, if it has one.
         uid: Option<Uid>,
+        /// What a hub calls it, by the property that it keeps there.
+        #[serde(default)]
+        called: Option<Called>,
     },
     /// It holds nothing of ours any more.
     Cleaned,
@@ -54,6 +57,15 @@ pub enum Up {
     },
     /// It was told to stop, and nothing of it is under way any more.
     Stopped,
+}
+
+/// The name that a hub gave a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Called {
+    /// The uid of that hub.
+    pub hub: String,
+    /// The name.
+    pub cluster: ClusterId,
 }
 
 /// A write that was acknowledged.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use kube::client::ClientBuilder;
+use tower::util::MapRequestLayer;
 
+use crate::Token;
 use crate::audit::{Auditor, Cause};
 
 /// How long a question may take at most.
@@ -32,9 +34,13 @@ impl std::fmt::Debug for Clients {
 }
 
 impl Clients {
-    /// Clients for a cluster. Timeouts and retries of `config` are replaced: kube's own are made for something else.
-    /// `audit` notes what is written.
-    pub fn new(mut config: kube::Config, audit: Option<&Auditor>) -> Result<Self, kube::Error> {
+    /// Clients for a cluster. Timeouts and retries of `config` are replaced: kube's own are made for something else. With a `token`,
+    /// every request carries what it is at that moment. `audit` notes what is written.
+    pub fn new(
+        mut config: kube::Config,
+        token: Option<&Token>,
+        audit: Option<&Auditor>,
+    ) -> Result<Self, kube::Error> {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT);
         config.reset_reader_on_write = true;
@@ -46,9 +52,9 @@ impl Clients {
         config.read_timeout = Some(WRITE_DEADLINE);
         config.write_timeout = Some(WRITE_DEADLINE);
         Ok(Self {
-            watches: kube::Client::try_from(patient)?,
-            writes: client(config, audit)?,
-            questions: client(questions, audit)?,
+            watches: client(patient, token, None)?,
+            writes: client(config, token, audit)?,
+            questions: client(questions, token, audit)?,
             audited: audit.is_some(),
         })
     }
@@ -70,9 +76,29 @@ impl Clients {
     }
 }
 
-fn client(config: kube::Config, audit: Option<&Auditor>) -> Result<kube::Client, kube::Error> {
-    match audit {
-        Some(audit) => Ok(ClientBuilder::try_from(config)?.with_layer(audit).build()),
-        None => kube::Client::try_from(config),
-    }
+fn client(
+    config: kube::Config,
+    token: Option<&Token>,
+    audit: Option<&Auditor>,
+) -> Result<kube::Client, kube::Error> {
+    let builder = ClientBuilder::try_from(config)?;
+    Ok(match (token, audit) {
+        (None, None) => builder.build(),
+        (Some(token), None) => builder.with_layer(&carry(token)).build(),
+        (None, Some(audit)) => builder.with_layer(audit).build(),
+        (Some(token), Some(audit)) => builder.with_layer(&carry(token)).with_layer(audit).build(),
+    })
+}
+
+/// Puts the token of the moment on each request.
+fn carry(
+    token: &Token,
+) -> MapRequestLayer<
+    impl Fn(http::Request<kube::client::Body>) -> http::Request<kube::client::Body> + Clone + use<>,
+> {
+    let token = token.clone();
+    MapRequestLayer::new(move |mut request: http::Request<kube::client::Body>| {
+        request.headers_mut().insert(http::header::AUTHORIZATION, token.header());
+        request
+    })
 }

@@ -5,6 +5,7 @@ mod lacking;
 use std::sync::Arc;
 use std::time::Duration;
 
+use atoll_engine::names::ClusterId;
 use atoll_link::{Health, Up};
 use atoll_watch::why;
 use kube::Client;
@@ -40,9 +41,9 @@ impl Doctor {
 }
 
 /// Tells the health for as long as it is let.
-pub(crate) async fn keep(member: Client, doctor: Doctor, up: Uplink) {
+pub(crate) async fn keep(cluster: ClusterId, member: Client, doctor: Doctor, up: Uplink) {
     loop {
-        let mut health = ask(&member).await;
+        let mut health = ask(&cluster, &member).await;
         if let Health::Ready { .. } = health {
             doctor.lacking.look_again(&member).await;
             health = doctor.lacking.first().map_or(health, |why| Health::NotReady { why });
@@ -55,17 +56,22 @@ pub(crate) async fn keep(member: Client, doctor: Doctor, up: Uplink) {
     }
 }
 
+/// What is said of a member whose API does not know our token.
+pub(crate) fn rejected(cluster: &ClusterId, why: &str) -> String {
+    format!(
+        "the hub's token was rejected ({why}): it has expired or was revoked; run `atoll join {cluster} --cluster-kubeconfig FILE` again"
+    )
+}
+
 /// Asks a member's API how it is.
-async fn ask(member: &Client) -> Health {
+async fn ask(cluster: &ClusterId, member: &Client) -> Health {
     let ready = http::Request::get("/readyz").body(Vec::new());
     let Ok(ready) = ready else { return Health::NotReady { why: "bad request".to_owned() } };
     match tokio::time::timeout(DEADLINE, member.request_text(ready)).await {
         Err(_) => return Health::NotReachable { why: format!("no answer within {} s", DEADLINE.as_secs()) },
         Ok(Err(error)) => match code(&error) {
             Some(403 | 404) => {} // it answers, and does not say: then the version has to do
-            Some(401) => {
-                return Health::NotReady { why: format!("the credentials were rejected: {}", why(&error)) };
-            }
+            Some(401) => return Health::NotReady { why: rejected(cluster, &why(&error)) },
             Some(_) => return Health::NotReady { why: why(&error) },
             None => return Health::NotReachable { why: why(&error) },
         },

@@ -28,15 +28,17 @@ mod permit;
 mod shell;
 mod stale;
 mod text;
+mod token;
 
 pub use atoll_link::Identity;
 pub use audit::{Audited, Auditor};
 pub use clean::ROLE;
 pub use clients::Clients;
 pub use enter::{EnterError, EnterSummary, enter, may_enter};
-pub use identify::cluster_uid;
+pub use identify::{Called, called, cluster_uid};
 pub use leave::{LeaveError, LeaveSummary, leave};
 pub use link::{Downlink, Handle, Uplink, spawn};
 pub use mirrored::mirrored;
 pub use permit::{Changes, Permit};
 pub use shell::failure::code;
+pub use token::{BOUND_TO, Issued, Token, TokenError, issue};

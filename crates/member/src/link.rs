@@ -96,13 +96,15 @@ impl Drop for Handle {
 impl Downlink {
     /// Takes what the hub says. `sent`: when it was sent, or an earlier moment; a lease counts from then.
     pub fn send(&self, sent: Instant, down: Down) {
-        let Member { clients, up, permit, .. } = &*self.0;
+        let Member { cluster, clients, up, permit, .. } = &*self.0;
         match down {
             Down::Lease(lease) => permit.follow(lease, sent),
             Down::Assign(assignment) => self.0.running(|running| running.services.assign(assignment)),
             Down::Order { key, order } => self.0.running(|running| running.copies.order(key, order)),
             Down::Look => self.0.running(|running| running.doctor.look()),
-            Down::Identify => self.0.ask(identify::until_known(clients.questions.clone(), up.clone())),
+            Down::Identify => {
+                self.0.ask(identify::until_known(cluster.clone(), clients.questions.clone(), up.clone()));
+            }
             Down::Start(identity) => self.0.start(&identity),
             Down::Clean { identity, kinds } => {
                 let (clients, permit, up) = (clients.clone(), permit.clone(), up.clone());
@@ -143,7 +145,8 @@ impl Member {
         }
         let doctor = Doctor::default();
         let mut health = JoinSet::new();
-        health.spawn(health::keep(self.clients.questions.clone(), doctor.clone(), self.up.clone()));
+        let (cluster, questions) = (self.cluster.clone(), self.clients.questions.clone());
+        health.spawn(health::keep(cluster, questions, doctor.clone(), self.up.clone()));
         let (clients, permit) = (self.clients.clone(), self.permit.clone());
         let copies = copies::spawn(identity, clients.clone(), permit.clone(), self.up.clone());
         let up = noting(doctor.clone(), self.up.clone());

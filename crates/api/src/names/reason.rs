@@ -68,6 +68,16 @@ pub mod cluster {
     pub const STATUS_COLLECTION_FAILED: &str = "StatusCollectionFailed";
     /// Unknown: nothing was heard of it for too long.
     pub const STATUS_UNKNOWN: &str = "ClusterStatusUnknown";
+    /// False: the Secret that it names was made for another `Cluster`, or for none. Nothing is sent. Ours.
+    pub const CREDENTIALS_NOT_FOR_THIS_CLUSTER: &str = "CredentialsNotForThisCluster";
+    /// False: its endpoint, proxy or identity differs from what its Secret says. Nothing is sent. Ours.
+    pub const ENDPOINT_NOT_ALLOWED: &str = "EndpointNotAllowed";
+    /// False: the certificate of its API could not be checked, and the hub's operator does not allow that. Nothing is sent. Ours.
+    pub const INSECURE_NOT_ALLOWED: &str = "InsecureNotAllowed";
+    /// False: it answers as another cluster than the one that joined. Ours.
+    pub const IDENTITY_MISMATCH: &str = "IdentityMismatch";
+    /// False: another `Cluster` is the same cluster. Ours.
+    pub const ALREADY_A_MEMBER: &str = "AlreadyAMember";
 }
 
 /// On a `MultiClusterService` (Karmada).

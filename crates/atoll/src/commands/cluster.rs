@@ -1,6 +1,7 @@
-//! `atoll cluster`: labels and taints of a member, in its `Cluster` of the hub's API.
+//! `atoll cluster`: labels and taints of a member, in its `Cluster` of the hub's API; and its tokens.
 
 mod label;
+mod revoke;
 mod taint;
 
 use clap::{Args, Subcommand};
@@ -16,7 +17,7 @@ use crate::output::Format;
 /// How often a change is tried that others come before.
 const TRIES: usize = 5;
 
-/// Label and taint members.
+/// Label and taint members, and revoke their tokens.
 ///
 /// Policies select members by labels, and avoid members with taints that they do not tolerate.
 #[derive(Args)]
@@ -49,6 +50,7 @@ enum What {
     List(Clusters),
     Label(label::Label),
     Taint(taint::Taint),
+    Revoke(revoke::Revoke),
 }
 
 impl Cluster {
@@ -57,6 +59,7 @@ impl Cluster {
             What::List(clusters) => clusters.run().await,
             What::Label(label) => label.run().await,
             What::Taint(taint) => taint.run().await,
+            What::Revoke(revoke) => revoke.run().await,
         }
     }
 }

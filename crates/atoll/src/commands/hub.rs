@@ -91,6 +91,9 @@ pub(crate) struct Hub {
     /// Create the namespaces of the hub in every member.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     namespace_sync: bool,
+    /// Use members that were joined with --allow-insecure, without a check of their certificate.
+    #[arg(long)]
+    allow_insecure_members: bool,
     #[command(flatten)]
     audit: audit::AuditLog,
     #[command(flatten)]
@@ -300,6 +303,7 @@ impl Hub {
             balancing,
             audit: audit.clone(),
             propagation: self.propagation.propagation(),
+            allow_insecure_members: self.allow_insecure_members,
             ..Options::new(identity)
         };
         let asked = signals::shutdown()?;

@@ -1,6 +1,7 @@
 //! `atoll join`: joins a cluster to the clusterset.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use atoll_hub::join::{Location, Propagation, Request};
 use atoll_hub::networks::{self, Networks, Ranges};
@@ -68,6 +69,15 @@ pub(crate) struct Join {
     /// Zone of the cluster. Can be repeated.
     #[arg(long = "cluster-zone", value_name = "NAME")]
     zones: Vec<String>,
+    /// Join although the kubeconfig skips the check of the API server's certificate. The hub needs --allow-insecure-members.
+    #[arg(long)]
+    allow_insecure: bool,
+    /// How long the hub's token for the cluster lasts, at least 10m. The hub renews it at half of that.
+    #[arg(long, value_name = "DURATION", default_value = "720h", value_parser = atoll_duration::parse)]
+    token_lifetime: Duration,
+    /// System namespace (kube-…) that the hub may write services to. Can be repeated.
+    #[arg(long = "allow-system-namespace", value_name = "NAME", value_parser = system_namespace)]
+    system_namespaces: Vec<String>,
     /// Let policies copy objects to the cluster: of all kinds, or of a comma-separated list such as deployments.apps,configmaps. To
     /// revoke it, join again without this flag.
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "*", value_delimiter = ',')]
@@ -78,6 +88,7 @@ impl Join {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         logs::warnings_only();
         let name = self.name.clone();
+        let propagation = propagation(self.allow_propagation.clone());
         let asked = signals::shutdown()?;
         let joining = progress::announce_if_slow(
             "waiting for the API of the hub or of the cluster",
@@ -89,8 +100,28 @@ impl Join {
                 "warning: {overlap}; traffic to addresses in both networks may reach the wrong cluster"
             );
         }
+        if let Some(other) = &joined.same_uid {
+            eprintln!(
+                "warning: member `{other}` has the same kube-system UID, and is another cluster: one of them is a copy, or does not tell the truth"
+            );
+        }
+        granted(&name, &propagation);
+        if !joined.fenced {
+            eprintln!(
+                "warning: the cluster does not serve ValidatingAdmissionPolicy (Kubernetes 1.30 or later): whoever steals the hub's token can change every Service and EndpointSlice there"
+            );
+        }
+        if joined.system_roots {
+            eprintln!(
+                "note: the kubeconfig has no CA, so the hub checks the API server's certificate against the root certificates of its host"
+            );
+        }
         let again = if joined.again { " again; its credentials were renewed" } else { "" };
         eprintln!("`{}` joined the clusterset `{}`{again}", joined.cluster, joined.clusterset);
+        eprintln!(
+            "the hub's token expires at {}; a running hub renews it before, and `atoll cluster revoke {name}` revokes it",
+            joined.token_expires
+        );
         if joined.networks.pods.0.is_empty() {
             eprintln!(
                 "note: the pod network is unknown and was not checked for overlaps; set it with --pod-cidr"
@@ -113,11 +144,10 @@ impl Join {
             allow_overlap: self.allow_overlap,
             api_endpoint: self.api_endpoint,
             place: Location { provider: self.provider, region: self.region, zones: self.zones },
-            propagation: match self.allow_propagation {
-                None => Propagation::Nothing,
-                Some(kinds) if kinds.iter().any(|kind| kind == "*") => Propagation::Everything,
-                Some(kinds) => Propagation::Kinds(kinds),
-            },
+            propagation: propagation(self.allow_propagation),
+            allow_insecure: self.allow_insecure,
+            token_lifetime: self.token_lifetime,
+            system_namespaces: self.system_namespaces,
         };
         request.check_names()?;
         let member =
@@ -125,5 +155,37 @@ impl Join {
         let member = member.await?;
         let hub = self.hub.client().await?;
         atoll_hub::join::join(hub, member, &request, interrupted).await
+    }
+}
+
+fn propagation(kinds: Option<Vec<String>>) -> Propagation {
+    match kinds {
+        None => Propagation::Nothing,
+        Some(kinds) if kinds.iter().any(|kind| kind == "*") => Propagation::Everything,
+        Some(kinds) => Propagation::Kinds(kinds),
+    }
+}
+
+/// Says what `--allow-propagation` means.
+fn granted(name: &str, propagation: &Propagation) {
+    if propagation.is_everything() {
+        eprintln!(
+            "warning: --allow-propagation={} gives the hub all rights in `{name}`, to Secrets and roles too; list only the kinds that policies copy, such as --allow-propagation=deployments.apps,configmaps",
+            propagation.kinds()
+        );
+    } else if !propagation.kinds().is_empty() {
+        eprintln!(
+            "the hub may create, change and delete objects of these kinds in all namespaces of `{name}`: {}",
+            propagation.kinds()
+        );
+    }
+}
+
+/// A namespace of Kubernetes' control plane.
+fn system_namespace(name: &str) -> Result<String, String> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    match name.strip_prefix(atoll_api::names::namespace::KUBERNETES_PREFIX) {
+        Some(rest) if !rest.is_empty() && name.len() <= 63 && name.chars().all(good) => Ok(name.to_owned()),
+        Some(_) | None => Err("only namespaces such as kube-system need this flag".to_owned()),
     }
 }

@@ -40,7 +40,8 @@ impl Unjoin {
             self.name,
             self.timeout.as_secs()
         );
-        let leaving = atoll_hub::unjoin::unjoin(&hub, &self.name, self.force, self.timeout);
+        let leaving =
+            atoll_hub::unjoin::unjoin(&hub, &self.hub.namespace, &self.name, self.force, self.timeout);
         progress::announce_if_slow(&waiting, leaving)
             .await
             .map_err(|error| Failure::unjoin(&self.name, &error))?;

@@ -103,7 +103,8 @@ impl Lead {
         let clusterset = clusterset::name(client, namespace, &hub, None).await?.name;
         tracing::info!(services = memory.len(), members = recorded.len(), %clusterset, "leading");
 
-        let roster = Roster::remembering(recorded.clone(), remembered(&memory));
+        let roster = Roster::remembering(recorded.clone(), remembered(&memory))
+            .allowing_insecure(options.allow_insecure_members);
         let settled = Instant::now() + options.settle;
         let mut brain = Brain::new(options.settings, memory, options.lease_time, settled);
         // A member that does not answer now may have given slices to others: unknown, it would lose them.
@@ -215,13 +216,16 @@ impl Lead {
             }
             roster::Command::Reset(id) => self.brain.reset(&id),
             roster::Command::Networks(id, networks) => self.brain.declare(&id, networks),
-            roster::Command::Ask(id, link) => self.members.ask(&id, link, self.roster.is_leaving(&id)),
+            roster::Command::Ask(id, link, when) => {
+                self.members.ask(&id, link, when, self.roster.is_leaving(&id));
+            }
             roster::Command::Unask(id) => self.members.unask(&id),
             roster::Command::Start(id, link) => {
                 self.members.start(&id, &link);
                 let commands = self.brain.started(&id);
                 self.hand_out(commands);
             }
+            roster::Command::Token(id, link) => self.members.show_token(&id, &link),
             roster::Command::Stop(id) => self.members.stop(&id),
             roster::Command::AddFinalizer(id) => self.members.hold(id),
             roster::Command::Clean(id, link) => self.members.clean(id, link),

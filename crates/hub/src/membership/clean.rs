@@ -13,8 +13,8 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use crate::membership::connect::{self, code, why};
+use crate::membership::credentials::Link;
 use crate::membership::health::{self, Health};
-use crate::membership::roster::Link;
 use crate::membership::session::{Answer, Session, Sessions};
 use crate::policies;
 
@@ -53,11 +53,11 @@ pub(crate) fn stuck(problem: &str) -> String {
 }
 
 /// Lets a `Cluster` go for as long as that takes; its cluster is not touched.
-pub(crate) async fn let_go(hub: Client, id: &ClusterId, permit: Permit) {
+pub(crate) async fn let_go(hub: Client, namespace: &str, id: &ClusterId, permit: Permit) {
     let mut pause = Duration::from_secs(1);
     loop {
         if permit.holds() {
-            match release(&hub, id).await {
+            match release(&hub, namespace, id).await {
                 Ok(()) => return,
                 Err(error) => {
                     tracing::warn!(cluster = %id, why = why(&error), "cannot remove the finalizer of a member");
@@ -85,7 +85,7 @@ async fn attempt(sessions: &Sessions, identity: &Identity, link: &Link) -> Resul
     if !permit.holds() {
         return Err("this hub is not the leader".to_owned());
     }
-    let mut session = sessions.open(&identity.cluster, link, true)?;
+    let mut session = sessions.open(&identity.cluster, link, true).map_err(|error| error.to_string())?;
     if !is_cleaned(hub, &identity.cluster).await.map_err(|error| why(&error))? {
         let kinds =
             policies::held_by(hub, &sessions.sealer, &identity.cluster).await.map_err(|error| why(&error))?;
@@ -96,7 +96,7 @@ async fn attempt(sessions: &Sessions, identity: &Identity, link: &Link) -> Resul
     }
     session.send(Down::GiveBack(identity.clone()));
     done(&mut session).await?;
-    release(hub, &identity.cluster).await.map_err(|error| why(&error))
+    release(hub, &sessions.namespace, &identity.cluster).await.map_err(|error| why(&error))
 }
 
 /// Waits until the member has done what it was asked for.
@@ -105,7 +105,7 @@ async fn done(session: &mut Session) -> Result<(), String> {
         match session.answer().await {
             Some(Answer::Cleaned | Answer::GaveBack) => return Ok(()),
             Some(Answer::NotCleaned(why)) => return Err(why),
-            Some(Answer::Identity(_) | Answer::Stopped) => {}
+            Some(Answer::Identity(..) | Answer::Stopped) => {}
             None => return Err("the link has ended".to_owned()),
         }
     }
@@ -123,8 +123,9 @@ async fn mark_cleaned(hub: &Client, id: &ClusterId) -> Result<(), kube::Error> {
     absent_is_fine(api.patch(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await)
 }
 
-/// Deletes the credentials that `join` made for a `Cluster`, then lets it go: in this order a crash in between leaks nothing.
-pub(crate) async fn release(hub: &Client, id: &ClusterId) -> Result<(), kube::Error> {
+/// Deletes the credentials that `join` made for a `Cluster`, in the hub's namespace only, then lets it go: in this order a crash in
+/// between leaks nothing.
+pub(crate) async fn release(hub: &Client, namespace: &str, id: &ClusterId) -> Result<(), kube::Error> {
     let api: Api<Cluster> = Api::all(hub.clone());
     for tries_left in (0..TRIES).rev() {
         let found = api.get_opt(id.as_str()).await?;
@@ -132,8 +133,8 @@ pub(crate) async fn release(hub: &Client, id: &ClusterId) -> Result<(), kube::Er
         let Some(cluster) = found.filter(|cluster| cluster.metadata.deletion_timestamp.is_some()) else {
             return Ok(());
         };
-        if let Some(at) = &cluster.spec.secret_ref {
-            forget_credentials(hub, &at.namespace, &at.name, id).await?;
+        if let Some(at) = cluster.spec.secret_ref.as_ref().filter(|at| at.namespace == namespace) {
+            forget_credentials(hub, namespace, &at.name, id).await?;
         }
         let left: Vec<_> = cluster.finalizers().iter().filter(|name| *name != finalizer::CLUSTER).collect();
         let patch = json!({ "metadata": { "resourceVersion": cluster.metadata.resource_version, "finalizers": left } });

@@ -8,9 +8,8 @@ pub use atoll_watch::why;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use serde_json::json;
 
-use crate::membership::roster::Link;
+use crate::membership::credentials::{Link, Trust};
 
 /// How long an API may take to answer. One that accepts a connection and says nothing must not hold us for ever.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -128,25 +127,43 @@ pub(crate) enum BadLink {
     Proxy(http::uri::InvalidUri),
     #[error("the key caBundle of its Secret has no valid PEM certificates: {0}")]
     Ca(rustls_pki_types::pem::Error),
-    #[error("the key token of its Secret is invalid: {0}")]
-    Token(serde_json::Error),
+    #[error("the key caBundle of its Secret is empty")]
+    NoCa,
+    #[error("the address of its API is not an https:// URL")]
+    NotHttps,
 }
 
-/// The configuration that a member's `Cluster` and Secret amount to.
+/// The configuration that a member's `Cluster` and Secret amount to, without its token. What it connects to is checked against the
+/// certificates of the link before anything is sent.
 pub(crate) fn of_link(link: &Link) -> Result<kube::Config, BadLink> {
-    let endpoint = &link.endpoint;
-    let url = if endpoint.contains("://") { endpoint.clone() } else { format!("https://{endpoint}") };
-    let mut config = kube::Config::new(url.parse().map_err(BadLink::Endpoint)?);
-    config.accept_invalid_certs = link.insecure;
-    if !link.credentials.ca.is_empty() && !link.insecure {
-        let certificates = CertificateDer::pem_slice_iter(&link.credentials.ca);
-        let der = certificates.map(|one| one.map(|one| one.to_vec())).collect::<Result<_, _>>();
-        config.root_cert = Some(der.map_err(BadLink::Ca)?);
+    let url: http::Uri = link.endpoint.parse().map_err(BadLink::Endpoint)?;
+    if url.scheme() != Some(&http::uri::Scheme::HTTPS) {
+        return Err(BadLink::NotHttps);
     }
+    let mut config = kube::Config::new(url);
+    match &link.trust {
+        Trust::Nothing => config.accept_invalid_certs = true,
+        Trust::SystemRoots => {}
+        Trust::Ca(pem) => {
+            let certificates = CertificateDer::pem_slice_iter(pem);
+            let der = certificates.map(|one| one.map(|one| one.to_vec())).collect::<Result<Vec<_>, _>>();
+            let der = der.map_err(BadLink::Ca)?;
+            if der.is_empty() {
+                return Err(BadLink::NoCa); // none would mean the roots of this host
+            }
+            config.root_cert = Some(der);
+        }
+    }
+    config.tls_server_name.clone_from(&link.server_name);
     config.proxy_url = link.proxy.as_deref().map(str::parse).transpose().map_err(BadLink::Proxy)?;
-    config.auth_info =
-        serde_json::from_value(json!({ "token": link.credentials.token })).map_err(BadLink::Token)?;
     bound(&mut config);
+    Ok(config)
+}
+
+/// The same for somebody who makes clients of his own, with the token.
+pub(crate) fn with_token(link: &Link) -> Result<kube::Config, BadLink> {
+    let mut config = of_link(link)?;
+    config.auth_info.token = Some(link.token.clone().into());
     Ok(config)
 }
 

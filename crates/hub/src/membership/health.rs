@@ -1,5 +1,6 @@
 //! Keeps the `Ready` condition of a member true: what the member says of itself is written when it has changed.
 
+use atoll_api::names::kind::cluster as cluster_kind;
 use atoll_api::names::{condition, reason};
 use atoll_api::types::Cluster;
 use atoll_apimachinery::conditions;
@@ -7,12 +8,14 @@ use atoll_engine::names::ClusterId;
 use atoll_link as link;
 use atoll_member::Permit;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::watch;
 
+use crate::api::events::{About, event};
 use crate::membership::clean;
 use crate::membership::connect::why;
 use crate::membership::roster::NoLink;
@@ -39,6 +42,11 @@ pub(crate) enum Health {
     Unknown {
         why: String,
     },
+    /// It is not used, since it asks for what is not its own, or is not the cluster that joined.
+    Refused {
+        reason: &'static str,
+        why: String,
+    },
 }
 
 impl Health {
@@ -49,7 +57,8 @@ impl Health {
             Self::NotReady { why }
             | Self::NotReachable { why }
             | Self::NoVersion { why }
-            | Self::Unknown { why } => why,
+            | Self::Unknown { why }
+            | Self::Refused { why, .. } => why,
         }
     }
 
@@ -63,19 +72,73 @@ impl Health {
             Self::NotReachable { why } => ("False", reason::cluster::NOT_REACHABLE, why.clone()),
             Self::NoVersion { why } => ("False", reason::cluster::STATUS_COLLECTION_FAILED, why.clone()),
             Self::Unknown { why } => ("Unknown", reason::cluster::STATUS_UNKNOWN, why.clone()),
+            Self::Refused { reason, why } => ("False", reason, why.clone()),
         }
     }
 }
 
 impl NoLink {
-    /// Why the member is not asked, and what to do.
-    pub(crate) fn health(&self) -> Health {
+    /// Why the member `id` is not used, and what to do.
+    pub(crate) fn health(&self, id: &ClusterId) -> Health {
+        let join = format!("run `atoll join {id} --cluster-kubeconfig FILE` again");
+        let refused = |reason, why| Health::Refused { reason, why };
         let why = match self {
             Self::Twin(other) => {
-                let why = format!(
-                    "refused: this is the same cluster as member {other} (same UID of kube-system); delete this Cluster, which keeps the member, or unjoin {other} first"
+                return refused(
+                    reason::cluster::ALREADY_A_MEMBER,
+                    format!(
+                        "refused: this is the same cluster as member {other} (same UID of kube-system); delete this Cluster, which keeps the member, or unjoin {other} first"
+                    ),
                 );
-                return Health::NotReady { why };
+            }
+            Self::NotItsOwn { secret, of: Some(other) } => {
+                return refused(
+                    reason::cluster::CREDENTIALS_NOT_FOR_THIS_CLUSTER,
+                    format!(
+                        "the Secret {secret} was created for the Cluster {other}; nothing was sent; {join}"
+                    ),
+                );
+            }
+            Self::NotItsOwn { secret, of: None } => {
+                return refused(
+                    reason::cluster::CREDENTIALS_NOT_FOR_THIS_CLUSTER,
+                    format!(
+                        "the Secret {secret} does not say for which Cluster and endpoint it was created; nothing was sent; {join}"
+                    ),
+                );
+            }
+            Self::OtherWay { field, said, bound } => {
+                return refused(
+                    reason::cluster::ENDPOINT_NOT_ALLOWED,
+                    format!(
+                        "{field} is {said:?}, but the credentials are for {bound:?} only; nothing was sent; change it back, or {join}"
+                    ),
+                );
+            }
+            Self::PlainHttp(endpoint) => {
+                return refused(
+                    reason::cluster::ENDPOINT_NOT_ALLOWED,
+                    format!(
+                        "tokens are not sent over plain HTTP, to {endpoint}; use an https:// endpoint and {join}"
+                    ),
+                );
+            }
+            Self::Insecure => {
+                return refused(
+                    reason::cluster::INSECURE_NOT_ALLOWED,
+                    format!(
+                        "the member was joined without a check of its certificate; nothing was sent; {join} with a kubeconfig that has a CA, or start the hub with --allow-insecure-members"
+                    ),
+                );
+            }
+            Self::OtherCluster { pinned, answered } => {
+                let answered = answered.as_deref().unwrap_or("none");
+                return refused(
+                    reason::cluster::IDENTITY_MISMATCH,
+                    format!(
+                        "the API answers with kube-system UID {answered}, but the cluster that joined has {pinned}; it is not used until it answers with that UID; if the cluster was replaced, unjoin {id} and join the new one"
+                    ),
+                );
             }
             Self::Pull => "this hub does not serve members in Pull mode".to_owned(),
             Self::NoEndpoint => "spec.apiEndpoint is not set".to_owned(),
@@ -124,6 +187,32 @@ pub(crate) async fn keep(
     }
 }
 
+/// Says in an event why a member is refused.
+pub(crate) async fn tell(hub: &Client, id: &ClusterId, reason: &str, why: &str) {
+    let told = async {
+        let Some(cluster) = Api::<Cluster>::all(hub.clone()).get_opt(id.as_str()).await? else {
+            return Ok(());
+        };
+        let uid = cluster.uid().unwrap_or_default();
+        let about = About {
+            api_version: Cluster::api_version(&()),
+            kind: cluster_kind::CLUSTER,
+            namespace: "",
+            name: id.as_str(),
+            uid: &uid,
+        };
+        let event = event(&about, true, reason, why).map_err(kube::Error::SerdeError)?;
+        let namespace = event.metadata.namespace.clone().unwrap_or_default();
+        Api::<Event>::namespaced(hub.clone(), &namespace)
+            .create(&PostParams::default(), &event)
+            .await
+            .map(drop)
+    };
+    if let Err(error) = told.await {
+        tracing::debug!(cluster = %id, why = self::why(&error), "cannot write an event about the member");
+    }
+}
+
 /// Writes the condition; false if that was not possible.
 pub(crate) async fn show(hub: &Client, id: &ClusterId, health: &Health) -> bool {
     match write(hub, id, health).await {
@@ -145,7 +234,8 @@ pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Resu
         Health::NotReady { .. }
         | Health::NotReachable { .. }
         | Health::NoVersion { .. }
-        | Health::Unknown { .. } => status.kubernetes_version.clone(),
+        | Health::Unknown { .. }
+        | Health::Refused { .. } => status.kubernetes_version.clone(),
     };
     let conditions = updated(&status.conditions, health, Time(Timestamp::now()));
     if conditions.is_none() && version == status.kubernetes_version {
@@ -206,7 +296,8 @@ mod tests {
 
     #[test]
     fn a_twin_is_not_ready_and_says_whose_and_what_to_do() {
-        let twin = NoLink::Twin(ClusterId::parse("paris").unwrap()).health();
+        let twin = NoLink::Twin(ClusterId::parse("paris").unwrap());
+        let twin = twin.health(&ClusterId::parse("lyon").unwrap());
         let ready = updated(&[], &twin, at(1)).unwrap().remove(0);
         assert_eq!(ready.status, "False");
         assert!(ready.message.contains("member paris") && ready.message.contains("delete"), "{ready:?}");

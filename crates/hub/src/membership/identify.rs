@@ -6,16 +6,29 @@ use atoll_engine::names::ClusterId;
 use atoll_link::{Down, Up};
 
 use crate::membership::clean;
+use crate::membership::credentials::Link;
 use crate::membership::health::{self, Health};
-use crate::membership::roster::Link;
+use crate::membership::roster::{Answered, When};
 use crate::membership::session::{Answer, Heard, Sessions};
 
-/// Asks for as long as it takes: the uid of the kube-system behind the link, if there is one. `leaving`: it is asked so that the
-/// right cluster is cleaned.
-pub(crate) async fn ask(sessions: &Sessions, id: &ClusterId, link: &Link, leaving: bool) -> Option<String> {
+/// How long one waits that did not answer as it should.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Asks for as long as it takes. `leaving`: it is asked so that the right cluster is cleaned.
+pub(crate) async fn ask(
+    sessions: &Sessions,
+    id: &ClusterId,
+    link: &Link,
+    when: When,
+    leaving: bool,
+) -> Answered {
+    if when == When::Later {
+        tokio::time::sleep(AGAIN).await;
+    }
     let mut session = match sessions.open(id, link, leaving) {
         Ok(session) => session,
-        Err(why) => {
+        Err(error) => {
+            let why = error.to_string();
             tracing::warn!(cluster = %id, why, "the member's credentials can't be used");
             unusable(sessions, id, why, leaving).await;
             return std::future::pending().await; // until there are others
@@ -23,8 +36,9 @@ pub(crate) async fn ask(sessions: &Sessions, id: &ClusterId, link: &Link, leavin
     };
     session.send(Down::Identify);
     while let Some(answer) = session.answer().await {
-        if let Answer::Identity(uid) = answer {
-            return uid.map(|uid| uid.to_string());
+        if let Answer::Identity(uid, called) = answer {
+            let called = called.filter(|called| *called.hub == *sessions.uid).map(|called| called.cluster);
+            return Answered { uid: uid.map(|uid| uid.to_string()), called };
         }
     }
     std::future::pending().await

@@ -14,9 +14,11 @@ use crate::leader::lead::Context;
 use crate::membership::clean;
 use crate::membership::clusterset;
 use crate::membership::connect::why;
+use crate::membership::credentials::Link;
 use crate::membership::health::{self, Health};
 use crate::membership::identify;
-use crate::membership::roster::{Event, Link, NoLink};
+use crate::membership::renew;
+use crate::membership::roster::{Event, NoLink, When};
 use crate::membership::session::{Heard, Session, Sessions};
 use crate::policies::Policies;
 
@@ -35,6 +37,7 @@ pub(crate) struct Members {
     running: BTreeMap<ClusterId, Session>,
     asking: BTreeMap<ClusterId, AbortHandle>,
     cleaning: BTreeMap<ClusterId, AbortHandle>,
+    renewing: BTreeMap<ClusterId, AbortHandle>,
     chores: JoinSet<()>,
     /// The write of who is a member: the newest replaces the one under way.
     recording: Option<AbortHandle>,
@@ -53,6 +56,8 @@ impl Members {
         let (client, copies) = (context.client.clone(), policies.reports());
         let sessions = Sessions {
             hub: client,
+            uid: Arc::clone(&hub),
+            namespace: context.options.namespace.as_str().into(),
             permit: permit.clone(),
             reports,
             copies,
@@ -70,18 +75,19 @@ impl Members {
             running: BTreeMap::new(),
             asking: BTreeMap::new(),
             cleaning: BTreeMap::new(),
+            renewing: BTreeMap::new(),
             chores: JoinSet::new(),
             recording: None,
         }
     }
 
     /// Asks which cluster is behind the link, until it answers.
-    pub(crate) fn ask(&mut self, id: &ClusterId, link: Link, leaving: bool) {
+    pub(crate) fn ask(&mut self, id: &ClusterId, link: Link, when: When, leaving: bool) {
         self.unask(id);
         let (sessions, events, id_of) = (self.sessions.clone(), self.events.clone(), id.clone());
         let asking = self.chores.spawn(async move {
-            let uid = identify::ask(&sessions, &id_of, &link, leaving).await;
-            let _ = events.send(Event::Identified(id_of, Box::new(link), uid));
+            let answered = identify::ask(&sessions, &id_of, &link, when, leaving).await;
+            let _ = events.send(Event::Identified(id_of, Box::new(link), answered));
         });
         self.asking.insert(id.clone(), asking);
     }
@@ -98,14 +104,43 @@ impl Members {
             Ok(session) => {
                 session.send(Down::Start(self.identity(id)));
                 self.policies.started(id.clone(), session.tell());
+                self.renew(id, link, &session);
                 self.running.insert(id.clone(), session);
             }
-            Err(problem) => self.unusable(id.clone(), problem),
+            Err(problem) => self.unusable(id.clone(), problem.to_string()),
+        }
+    }
+
+    /// A member that runs gets another token.
+    pub(crate) fn show_token(&mut self, id: &ClusterId, link: &Link) {
+        let Some(session) = self.running.remove(id) else { return };
+        match session.show_token(&link.token) {
+            Ok(()) => self.renew(id, link, &session),
+            Err(problem) => self.unusable(id.clone(), problem.to_string()),
+        }
+        self.running.insert(id.clone(), session);
+    }
+
+    /// Renews its token when that is due.
+    fn renew(&mut self, id: &ClusterId, link: &Link, session: &Session) {
+        self.keep_token(id);
+        let Some(life) = link.life else { return };
+        let due = renew::Due { secret: link.secret.clone(), token: link.token.clone(), life };
+        let (sessions, issuer, id_of) = (self.sessions.clone(), session.issuer(), id.clone());
+        let renewing = self.chores.spawn(async move { renew::renew(&sessions, &id_of, &due, &issuer).await });
+        self.renewing.insert(id.clone(), renewing);
+    }
+
+    /// Its token is not renewed any more.
+    fn keep_token(&mut self, id: &ClusterId) {
+        if let Some(renewing) = self.renewing.remove(id) {
+            renewing.abort();
         }
     }
 
     /// Stops a member; says so when its last report has been sent.
     pub(crate) fn stop(&mut self, id: &ClusterId) {
+        self.keep_token(id);
         let (events, id) = (self.events.clone(), id.clone());
         self.policies.stopped(id.clone());
         let running = self.running.remove(&id);
@@ -167,8 +202,9 @@ impl Members {
     /// Lets its `Cluster` go, and touches nothing in the cluster.
     pub(crate) fn release(&mut self, id: ClusterId) {
         let (hub, permit, events) = (self.context.client.clone(), self.permit.clone(), self.events.clone());
+        let namespace = Arc::clone(&self.sessions.namespace);
         self.chores.spawn(async move {
-            clean::let_go(hub, &id, permit).await;
+            clean::let_go(hub, &namespace, &id, permit).await;
             let _ = events.send(Event::Cleaned(id));
         });
     }
@@ -185,8 +221,12 @@ impl Members {
 
     /// Shows why it can't be reached at all.
     pub(crate) fn blocked(&mut self, id: ClusterId, blocked: &NoLink) {
-        let health = blocked.health();
+        let health = blocked.health(&id);
         tracing::warn!(cluster = %id, why = health.why(), "the member can't be used");
+        if let Health::Refused { reason, why } = &health {
+            let (hub, id, reason, why) = (self.context.client.clone(), id.clone(), *reason, why.clone());
+            self.chores.spawn(async move { health::tell(&hub, &id, reason, &why).await });
+        }
         self.show(id, health);
     }
 

@@ -3,12 +3,13 @@
 use atoll_api::names::kind::cluster;
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
+use atoll_engine::names::ClusterId;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
 use crate::membership::connect::{self, code};
-use crate::membership::roster::Link;
+use crate::membership::credentials;
 use crate::membership::watch;
 
 /// A member that can't be reached from here.
@@ -99,14 +100,12 @@ pub async fn member(hub: &Client, name: &str) -> Result<kube::Config, ReachError
             });
         }
     };
-    let spec = cluster.spec;
+    let spec = &cluster.spec;
     if spec.sync_mode == SyncMode::Pull {
         return Err(ReachError::Pull);
     }
     let lacks = |what: &str| ReachError::Incomplete(format!("its Cluster has no {what}"));
-    let endpoint =
-        spec.api_endpoint.filter(|endpoint| !endpoint.is_empty()).ok_or_else(|| lacks("spec.apiEndpoint"))?;
-    let at = spec.secret_ref.ok_or_else(|| lacks("spec.secretRef"))?;
+    let at = spec.secret_ref.clone().ok_or_else(|| lacks("spec.secretRef"))?;
     let secret = match Api::<Secret>::namespaced(hub.clone(), &at.namespace).get(&at.name).await {
         Ok(secret) => secret,
         Err(error) => {
@@ -122,16 +121,14 @@ pub async fn member(hub: &Client, name: &str) -> Result<kube::Config, ReachError
             });
         }
     };
-    let credentials = watch::read(&secret)
+    let id = ClusterId::parse(name).map_err(|error| ReachError::Incomplete(error.to_string()))?;
+    let credentials = credentials::read(&secret)
         .ok_or_else(|| ReachError::Incomplete(format!("the Secret `{}` has no key token", at.name)))?;
-    let link = Link {
-        uid: spec.id,
-        endpoint,
-        insecure: spec.insecure_skip_tls_verification.unwrap_or_default(),
-        proxy: spec.proxy_url.filter(|url| !url.is_empty()),
-        credentials,
-    };
-    connect::of_link(&link).map_err(|error| ReachError::Incomplete(error.to_string()))
+    // As the hub judges it: what a `Cluster` says must not lead a token elsewhere.
+    let wanted = watch::wanted(&cluster, &at.namespace);
+    let link = credentials::link(&id, &wanted, &at.name, &credentials, false)
+        .map_err(|why| ReachError::Incomplete(why.health(&id).why().to_owned()))?;
+    connect::with_token(&link).map_err(|error| ReachError::Incomplete(error.to_string()))
 }
 
 async fn known(clusters: &Api<Cluster>) -> Vec<String> {

@@ -2,42 +2,18 @@
 //!
 //! ```text
 //!   Cluster + Secret = Link ─Ask─▶ Asking ─Start─▶ Running ─Stop─▶ Stopping ─▶ (none) ─Ask, Clean─▶ Cleaning ─▶ gone
-//!                                     └─ another Cluster of the same uid is older ─▶ blocked ─Release─▶ gone
+//!                                     └─ answers as another cluster, or is a member by another name ─▶ blocked, asked again
 //! ```
 //!
-//! One cluster is one member: which one is behind a link is asked before anything is started or cleaned there.
+//! One cluster is one member: which one is behind a link is asked before anything is started or cleaned there. What counts is
+//! the uid that was pinned at the join; an answer can only hurt whoever gives it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use atoll_engine::names::ClusterId;
 use atoll_engine::network::Networks;
 
-/// How a member is reached, and which cluster it is.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Link {
-    /// The uid of its kube-system, if the `Cluster` says so.
-    pub(crate) uid: Option<String>,
-    pub(crate) endpoint: String,
-    pub(crate) insecure: bool,
-    pub(crate) proxy: Option<String>,
-    pub(crate) credentials: Credentials,
-}
-
-/// What the Secret of a member holds.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Credentials {
-    pub(crate) token: String,
-    pub(crate) ca: Vec<u8>,
-}
-
-impl std::fmt::Debug for Link {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link")
-            .field("uid", &self.uid)
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
-    }
-}
+use crate::membership::credentials::{self, Credentials, Link};
 
 /// A `Cluster` of the hub's API, as far as it matters here.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,8 +43,65 @@ pub(crate) enum NoLink {
     NoSecret(String),
     /// Its networks are declared in a way that can't be read: to let everything pass would be the worse mistake.
     BadNetworks(String),
-    /// Another `Cluster` leads to the same cluster, and is older.
+    /// Another `Cluster` is the member that this cluster is.
     Twin(ClusterId),
+    /// The Secret was made for another `Cluster`, or nobody knows for which.
+    NotItsOwn {
+        secret: String,
+        of: Option<String>,
+    },
+    /// The `Cluster` says something else than the Secret.
+    OtherWay {
+        field: &'static str,
+        said: String,
+        bound: String,
+    },
+    /// Tokens are not sent in clear.
+    PlainHttp(String),
+    /// Its certificate would not be checked.
+    Insecure,
+    /// It answers as another cluster than the one that joined.
+    OtherCluster {
+        pinned: String,
+        answered: Option<String>,
+    },
+}
+
+impl NoLink {
+    /// Whether somebody asks for what is not his, rather than for something incomplete.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Twin(_)
+            | Self::NotItsOwn { .. }
+            | Self::OtherWay { .. }
+            | Self::PlainHttp(_)
+            | Self::Insecure
+            | Self::OtherCluster { .. } => true,
+            Self::Pull
+            | Self::NoEndpoint
+            | Self::NoSecretRef
+            | Self::ForeignNamespace(_)
+            | Self::NoSecret(_)
+            | Self::BadNetworks(_) => false,
+        }
+    }
+}
+
+/// What a cluster answered when it was asked which one it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Answered {
+    /// The uid of its kube-system, if it has one.
+    pub(crate) uid: Option<String>,
+    /// What this hub once called it, by the property that it keeps of that.
+    pub(crate) called: Option<ClusterId>,
+}
+
+/// When a cluster is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Now,
+    /// After a while: its last answer was no good.
+    Later,
 }
 
 /// What the hub's API said, or what a command has led to.
@@ -78,8 +111,8 @@ pub(crate) enum Event {
     Secret(String, Option<Credentials>),
     /// The first list of both kinds is complete.
     Listed,
-    /// The uid of the kube-system behind this link; none if there is no such namespace.
-    Identified(ClusterId, Box<Link>, Option<String>),
+    /// Which cluster is behind this link, by its own word.
+    Identified(ClusterId, Box<Link>, Answered),
     /// The member's task has ended, and all its reports have been taken in.
     Stopped(ClusterId),
     /// The cluster holds nothing of ours any more and its finalizer is gone, or it was forced out meanwhile.
@@ -95,10 +128,12 @@ pub(crate) enum Command {
     Reset(ClusterId),
     Networks(ClusterId, Networks),
     /// Ask which cluster is behind the link, for as long as it takes; replaces what was asked before.
-    Ask(ClusterId, Link),
+    Ask(ClusterId, Link, When),
     /// It need not be known any more.
     Unask(ClusterId),
     Start(ClusterId, Link),
+    /// It runs on, with another token.
+    Token(ClusterId, Link),
     Stop(ClusterId),
     AddFinalizer(ClusterId),
     /// Replaces the cleaning under way, if there is one.
@@ -117,6 +152,7 @@ enum Task {
     Asking {
         link: Link,
         leaving: bool,
+        when: When,
     },
     Running(Link),
     Stopping,
@@ -133,10 +169,22 @@ pub(crate) struct Roster {
     /// The engine's members, and which cluster was behind the name.
     joined: BTreeMap<ClusterId, Option<String>>,
     tasks: BTreeMap<ClusterId, Task>,
-    /// Which cluster answered, behind which link.
-    identified: BTreeMap<ClusterId, (Link, Option<String>)>,
+    /// Those of them that were members before this hub led.
+    before: BTreeMap<ClusterId, Option<String>>,
+    /// What each answered, behind which link.
+    identified: BTreeMap<ClusterId, (Link, Answered)>,
     networks: BTreeMap<ClusterId, Networks>,
     blocked: BTreeMap<ClusterId, NoLink>,
+    /// Whether APIs may be used whose certificate is not checked, by the word of the hub's operator.
+    insecure: bool,
+}
+
+/// Whether a cluster is the one that it should be.
+enum Verdict {
+    /// It has not been asked.
+    Unknown,
+    Is,
+    Not(NoLink),
 }
 
 impl Roster {
@@ -149,7 +197,12 @@ impl Roster {
         for id in in_memory {
             joined.entry(id).or_default();
         }
-        Self { joined, ..Self::default() }
+        Self { before: joined.clone(), joined, ..Self::default() }
+    }
+
+    /// Allows APIs whose certificate is not checked.
+    pub(crate) fn allowing_insecure(self, insecure: bool) -> Self {
+        Self { insecure, ..self }
     }
 
     /// Takes in an event. Until both kinds are listed nothing is done: half a list would make members leave.
@@ -163,6 +216,7 @@ impl Roster {
             Event::ClusterGone(id) => {
                 let before = self.namesakes(&id);
                 self.forget(&id);
+                self.ask_twins_anew(&id);
                 before.into_iter().chain([id]).collect()
             }
             Event::Secret(name, credentials) => {
@@ -178,10 +232,10 @@ impl Roster {
                 self.listed = true;
                 self.wanted.keys().chain(self.joined.keys()).cloned().collect()
             }
-            Event::Identified(id, link, uid) => match self.tasks.get(&id) {
+            Event::Identified(id, link, answered) => match self.tasks.get(&id) {
                 Some(Task::Asking { link: asked, .. }) if *asked == *link => {
                     self.tasks.remove(&id);
-                    self.identified.insert(id.clone(), (*link, uid));
+                    self.identified.insert(id.clone(), (*link, answered));
                     [id].into()
                 }
                 _ => return Vec::new(), // an answer to an older question
@@ -196,6 +250,7 @@ impl Roster {
                 if self.wanted.get(&id).is_some_and(|wanted| wanted.deleted) {
                     self.forget(&id); // its end will be seen; until then it must not be cleaned again
                 }
+                self.ask_twins_anew(&id);
                 before.into_iter().chain([id]).collect()
             }
         };
@@ -241,17 +296,8 @@ impl Roster {
         if !wanted.finalizer {
             commands.push(Command::AddFinalizer(id.clone()));
         }
-        if let Some(other) = self.older_twin(id) {
-            let why = NoLink::Twin(other);
-            if self.blocked.get(id) != Some(&why) {
-                self.unask(id, commands);
-                self.dismiss(id, commands);
-                self.block(id, why, commands);
-            }
-            return;
-        }
         let known = self.joined.get(id).cloned();
-        let another = matches!((&known, &wanted.uid), (Some(Some(old)), Some(new)) if old != new);
+        let another = matches!((&known, self.explicit_pin(id)), (Some(Some(old)), Some(new)) if old != new);
         if another {
             // Another cluster has the name now: all that came from the old one goes before anything comes from the new one.
             self.dismiss(id, commands);
@@ -259,31 +305,96 @@ impl Roster {
         if matches!(self.tasks.get(id), Some(Task::Stopping | Task::Cleaning(_) | Task::Releasing)) {
             return; // settled when that has ended
         }
-        match self.joined.get_mut(id) {
-            Some(uid) => *uid = wanted.uid.clone().or(uid.take()),
-            None => {
-                self.joined.insert(id.clone(), wanted.uid.clone());
-                commands.push(Command::Join(id.clone()));
+        let link = match self.link(id, &wanted) {
+            Ok(link) => link,
+            Err(why) => {
+                // What never had credentials of its own is no member yet.
+                if self.joined.contains_key(id) || !why.is_refusal() {
+                    self.enrol(id, &wanted, commands);
+                }
+                if matches!(self.tasks.get(id), Some(Task::Running(_))) {
+                    self.stop(id, commands);
+                }
+                self.unask(id, commands);
+                return self.block(id, why, commands);
             }
+        };
+        if let Some(Task::Running(old)) = self.tasks.get(id) {
+            let (same, same_way) = (link == *old, link.same_way(old));
+            self.enrol(id, &wanted, commands);
+            match (same, same_way) {
+                (true, _) => {}
+                (false, true) => self.renew(id, link, commands),
+                (false, false) => self.stop(id, commands),
+            }
+            return;
         }
-        if self.networks.get(id) != Some(&wanted.networks) {
-            self.networks.insert(id.clone(), wanted.networks.clone());
-            commands.push(Command::Networks(id.clone(), wanted.networks.clone()));
-        }
-        match (self.link(&wanted), self.tasks.get(id)) {
-            (Ok(link), None | Some(Task::Asking { .. })) if self.knows(id, &link) => {
+        match self.judge(id, &link) {
+            Verdict::Unknown => {
+                self.enrol(id, &wanted, commands);
+                self.ask(id, link, commands);
+            }
+            Verdict::Is => {
+                self.enrol(id, &wanted, commands);
                 self.unask(id, commands);
                 self.blocked.remove(id);
                 commands.push(Command::Reset(id.clone()));
                 commands.push(Command::Start(id.clone(), link.clone()));
                 self.tasks.insert(id.clone(), Task::Running(link));
             }
-            (Ok(link), None | Some(Task::Asking { .. })) => self.ask(id, link, commands),
-            (Ok(link), Some(Task::Running(old))) if link != *old => self.stop(id, commands),
-            (Ok(_), Some(_)) => {}
-            (Err(why), task) => {
-                if matches!(task, Some(Task::Running(_))) {
-                    self.stop(id, commands);
+            Verdict::Not(why) => {
+                match why {
+                    NoLink::Twin(_) if self.blocked.get(id) != Some(&why) => self.dismiss(id, commands),
+                    NoLink::Twin(_) => {}
+                    _ => self.enrol(id, &wanted, commands),
+                }
+                self.refuse(id, link, why, commands);
+            }
+        }
+    }
+
+    /// It runs on, with another token.
+    fn renew(&mut self, id: &ClusterId, link: Link, commands: &mut Vec<Command>) {
+        if let Some((known, _)) = self.identified.get_mut(id) {
+            known.clone_from(&link);
+        }
+        self.tasks.insert(id.clone(), Task::Running(link.clone()));
+        commands.push(Command::Token(id.clone(), link));
+    }
+
+    /// It is a member, whether it can be reached or not.
+    fn enrol(&mut self, id: &ClusterId, wanted: &Wanted, commands: &mut Vec<Command>) {
+        if !self.joined.contains_key(id) {
+            commands.push(Command::Join(id.clone()));
+        }
+        // Where nobody has said which cluster it is, it is the one that answered first.
+        let first = || self.identified.get(id).and_then(|(_, answered)| answered.uid.as_deref());
+        let uid = self.pin(id).or_else(first).map(str::to_owned);
+        self.joined.insert(id.clone(), uid);
+        if self.networks.get(id) != Some(&wanted.networks) {
+            self.networks.insert(id.clone(), wanted.networks.clone());
+            commands.push(Command::Networks(id.clone(), wanted.networks.clone()));
+        }
+    }
+
+    /// A deleted `Cluster`: its cluster is cleaned first, unless that is another member's, or has been done.
+    fn let_go(&mut self, id: &ClusterId, wanted: &Wanted, commands: &mut Vec<Command>) {
+        let link = self.link(id, wanted);
+        match (self.tasks.get(id), link) {
+            (Some(Task::Running(_) | Task::Stopping | Task::Releasing), _) => {}
+            (Some(Task::Cleaning(old)), Ok(link)) if link != *old => self.clean(id, link, commands),
+            (Some(Task::Cleaning(_)), _) => {}
+            (None | Some(Task::Asking { .. }), Ok(link)) if wanted.cleaned => self.clean(id, link, commands),
+            (None | Some(Task::Asking { .. }), Ok(link)) => match self.judge(id, &link) {
+                Verdict::Unknown => self.ask(id, link, commands),
+                Verdict::Is => self.clean(id, link, commands),
+                Verdict::Not(NoLink::Twin(_)) => self.release(id, commands),
+                Verdict::Not(why) => self.refuse(id, link, why, commands),
+            },
+            (None | Some(Task::Asking { .. }), Err(why)) => {
+                // With credentials of others it has brought nothing anywhere.
+                if wanted.cleaned || matches!(why, NoLink::NotItsOwn { .. }) {
+                    return self.release(id, commands);
                 }
                 self.unask(id, commands);
                 self.block(id, why, commands);
@@ -291,24 +402,10 @@ impl Roster {
         }
     }
 
-    /// A deleted `Cluster`: its cluster is cleaned first, unless that is another member's, or has been done.
-    fn let_go(&mut self, id: &ClusterId, wanted: &Wanted, commands: &mut Vec<Command>) {
-        let link = self.link(wanted);
-        match (self.tasks.get(id), link) {
-            (Some(Task::Running(_) | Task::Stopping | Task::Releasing), _) => {}
-            (Some(Task::Cleaning(old)), Ok(link)) if link != *old => self.clean(id, link, commands),
-            (Some(Task::Cleaning(_)), _) => {}
-            (None | Some(Task::Asking { .. }), link) => match link {
-                _ if self.older_twin(id).is_some() => self.release(id, commands),
-                Ok(link) if wanted.cleaned || self.knows(id, &link) => self.clean(id, link, commands),
-                Ok(link) => self.ask(id, link, commands),
-                Err(_) if wanted.cleaned => self.release(id, commands),
-                Err(why) => {
-                    self.unask(id, commands);
-                    self.block(id, why, commands);
-                }
-            },
-        }
+    /// Its answer was no good: it is blocked, nobody else is, and it is asked again.
+    fn refuse(&mut self, id: &ClusterId, link: Link, why: NoLink, commands: &mut Vec<Command>) {
+        self.block(id, why, commands);
+        self.question(id, link, When::Later, commands);
     }
 
     fn clean(&mut self, id: &ClusterId, link: Link, commands: &mut Vec<Command>) {
@@ -325,11 +422,15 @@ impl Roster {
 
     fn ask(&mut self, id: &ClusterId, link: Link, commands: &mut Vec<Command>) {
         self.blocked.remove(id);
+        self.question(id, link, When::Now, commands);
+    }
+
+    fn question(&mut self, id: &ClusterId, link: Link, when: When, commands: &mut Vec<Command>) {
         let leaving = self.is_leaving(id);
-        let same = |task: &Task| matches!(task, Task::Asking { link: asked, leaving: was } if *asked == link && *was == leaving);
+        let same = |task: &Task| matches!(task, Task::Asking { link: asked, leaving: was, when: then } if *asked == link && *was == leaving && *then == when);
         if !self.tasks.get(id).is_some_and(same) {
-            self.tasks.insert(id.clone(), Task::Asking { link: link.clone(), leaving });
-            commands.push(Command::Ask(id.clone(), link));
+            self.tasks.insert(id.clone(), Task::Asking { link: link.clone(), leaving, when });
+            commands.push(Command::Ask(id.clone(), link, when));
         }
     }
 
@@ -345,33 +446,73 @@ impl Roster {
         self.identified.remove(id);
     }
 
-    /// Whether it is known which cluster is behind this link.
-    fn knows(&self, id: &ClusterId, link: &Link) -> bool {
-        self.identified.get(id).is_some_and(|(asked, _)| asked == link)
+    /// What the others that are the same cluster answered counts no more: `gone` was one of them.
+    fn ask_twins_anew(&mut self, gone: &ClusterId) {
+        let twins = self.blocked.iter().filter(|(_, why)| **why == NoLink::Twin(gone.clone()));
+        for id in twins.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.identified.remove(&id);
+        }
     }
 
-    /// Which cluster it is: by what answered, else by what its `Cluster` says.
-    fn uid(&self, id: &ClusterId) -> Option<&str> {
-        let answered = self.identified.get(id).and_then(|(_, uid)| uid.as_deref());
-        answered.or_else(|| self.wanted.get(id)?.uid.as_deref())
+    /// Is the cluster behind this link the one that it should be?
+    fn judge(&self, id: &ClusterId, link: &Link) -> Verdict {
+        let Some((_, answered)) = self.identified.get(id).filter(|(asked, _)| asked == link) else {
+            return Verdict::Unknown;
+        };
+        if let Some(pinned) = self.pin(id).filter(|pinned| answered.uid.as_deref() != Some(*pinned)) {
+            let (pinned, answered) = (pinned.to_owned(), answered.uid.clone());
+            return Verdict::Not(NoLink::OtherCluster { pinned, answered });
+        }
+        match self.twin(id, answered) {
+            Some(other) => Verdict::Not(NoLink::Twin(other)),
+            None => Verdict::Is,
+        }
     }
 
-    /// Is the cluster of this uid a member?
+    /// The member that this cluster is already. One that bears its own name is itself, whoever claims the same uid: so a liar
+    /// shadows nobody.
+    fn twin(&self, id: &ClusterId, answered: &Answered) -> Option<ClusterId> {
+        let uid = answered.uid.as_deref()?;
+        let mut others =
+            self.wanted.keys().filter(|other| *other != id && self.pin(other) == Some(uid)).cloned();
+        match &answered.called {
+            Some(called) if called == id => None,
+            Some(called) => others.find(|other| other == called),
+            None if self.before.get(id).is_some_and(|before| before.as_deref() == Some(uid)) => None,
+            // Nobody has been there yet: the one that runs, else the oldest, is the member.
+            None => {
+                let rank = |id: &ClusterId| {
+                    let created = self.wanted.get(id).map_or(i64::MAX, |wanted| wanted.created);
+                    let runs = matches!(self.tasks.get(id), Some(Task::Running(_) | Task::Cleaning(_)));
+                    (!runs, created, id.clone())
+                };
+                others.filter(|other| rank(other) < rank(id)).min_by_key(rank)
+            }
+        }
+    }
+
+    /// Which cluster it has to be: by its Secret, else by its `Cluster`.
+    fn explicit_pin(&self, id: &ClusterId) -> Option<&str> {
+        let wanted = self.wanted.get(id)?;
+        let secret = wanted.secret.as_ref().ok().and_then(|name| self.secrets.get(name));
+        secret.and_then(|secret| secret.pinned(id)).or(wanted.uid.as_deref())
+    }
+
+    /// The same; else the one that answered first.
+    fn pin(&self, id: &ClusterId) -> Option<&str> {
+        self.explicit_pin(id).or_else(|| self.joined.get(id)?.as_deref())
+    }
+
+    /// Is the cluster of this uid a member? One that is refused is not.
     pub(crate) fn has(&self, uid: &str) -> bool {
-        self.wanted.keys().any(|id| self.uid(id) == Some(uid))
+        let refused = |id| self.blocked.get(id).is_some_and(NoLink::is_refusal);
+        self.wanted.keys().any(|id| self.pin(id) == Some(uid) && !refused(id))
     }
 
-    /// All that lead to the same cluster.
+    /// All that should be the same cluster.
     fn namesakes(&self, id: &ClusterId) -> Vec<ClusterId> {
-        let Some(uid) = self.uid(id) else { return Vec::new() };
-        self.wanted.keys().filter(|other| self.uid(other) == Some(uid)).cloned().collect()
-    }
-
-    /// The oldest that leads to the same cluster, if that is another one. One that is being cleaned counts until it is gone.
-    fn older_twin(&self, id: &ClusterId) -> Option<ClusterId> {
-        let age = |id: &ClusterId| self.wanted.get(id).map_or(i64::MAX, |wanted| wanted.created);
-        let oldest = self.namesakes(id).into_iter().min_by_key(|one| (age(one), one.clone()))?;
-        (oldest != *id).then_some(oldest)
+        let Some(uid) = self.pin(id) else { return Vec::new() };
+        self.wanted.keys().filter(|other| self.pin(other) == Some(uid)).cloned().collect()
     }
 
     /// It is no member any more.
@@ -398,17 +539,10 @@ impl Roster {
         }
     }
 
-    fn link(&self, wanted: &Wanted) -> Result<Link, NoLink> {
-        let secret = wanted.secret.clone()?;
-        let endpoint = wanted.endpoint.clone().ok_or(NoLink::NoEndpoint)?;
-        let credentials = self.secrets.get(&secret).cloned().ok_or(NoLink::NoSecret(secret))?;
-        Ok(Link {
-            uid: wanted.uid.clone(),
-            endpoint,
-            insecure: wanted.insecure,
-            proxy: wanted.proxy.clone(),
-            credentials,
-        })
+    fn link(&self, id: &ClusterId, wanted: &Wanted) -> Result<Link, NoLink> {
+        let name = wanted.secret.as_ref().map_err(Clone::clone)?;
+        let credentials = self.secrets.get(name).ok_or_else(|| NoLink::NoSecret(name.clone()))?;
+        credentials::link(id, wanted, name, credentials, self.insecure)
     }
 }
 

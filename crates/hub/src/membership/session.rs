@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use atoll_engine::names::{ClusterId, Uid};
-use atoll_link::{CopyReport, Down, Up};
-use atoll_member::{Auditor, Clients, Handle, Permit, ROLE, Uplink};
+use atoll_link::{Called, CopyReport, Down, Up};
+use atoll_member::{Auditor, Clients, Handle, Issued, Permit, ROLE, Token, TokenError, Uplink};
 use kube::Client;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::membership::connect::{self, ConnectError};
+use crate::membership::connect::{self, BadLink, ConnectError};
+use crate::membership::credentials::Link;
 use crate::membership::health;
-use crate::membership::roster::Link;
+use crate::options::NAMESPACE;
 use crate::policies::Sealer;
 
 /// What a member said, and when the hub heard it.
@@ -49,7 +50,7 @@ impl fmt::Debug for Tell {
 /// What a member answers to a question of its own session.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Identity(Option<Uid>),
+    Identity(Option<Uid>, Option<Called>),
     Cleaned,
     GaveBack,
     NotCleaned(String),
@@ -60,6 +61,9 @@ pub(crate) enum Answer {
 #[derive(Clone)]
 pub(crate) struct Sessions {
     pub(crate) hub: Client,
+    /// The hub's uid, and its namespace.
+    pub(crate) uid: Arc<str>,
+    pub(crate) namespace: Arc<str>,
     pub(crate) permit: Permit,
     /// Who hears facts, and what became of plans.
     pub(crate) reports: UnboundedSender<Heard>,
@@ -84,17 +88,31 @@ pub(crate) struct Session {
 /// How a member is reached.
 enum Way {
     /// The hub calls its API.
-    Pushed(Handle),
+    Pushed { handle: Handle, questions: Client, token: Token },
+}
+
+/// Why a session can't be opened, or go on with another token.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadSession {
+    #[error("{0}")]
+    Link(#[from] BadLink),
+    #[error("the key token of its Secret is invalid")]
+    Token,
+    #[error("{0}")]
+    Client(String),
 }
 
 impl Sessions {
     /// A link to the cluster that `link` leads to; `leaving`: it is being cleaned, which is said with whatever is wrong.
-    pub(crate) fn open(&self, id: &ClusterId, link: &Link, leaving: bool) -> Result<Session, String> {
-        let config = connect::of_link(link).map_err(|error| error.to_string())?;
+    pub(crate) fn open(&self, id: &ClusterId, link: &Link, leaving: bool) -> Result<Session, BadSession> {
+        let config = connect::of_link(link)?;
         let url = config.cluster_url.to_string();
+        let token = Token::new(&link.token).map_err(|_| BadSession::Token)?;
         let audit = self.audit.clone().map(|log| Auditor::new(log, id.clone(), ROLE));
-        let clients = Clients::new(config, audit.as_ref())
-            .map_err(|error| connect::with_cause(&ConnectError::Client { url, source: Box::new(error) }))?;
+        let clients = Clients::new(config, Some(&token), audit.as_ref()).map_err(|error| {
+            BadSession::Client(connect::with_cause(&ConnectError::Client { url, source: Box::new(error) }))
+        })?;
+        let questions = clients.questions.clone();
         let (answered, answers) = unbounded_channel();
         let (looked, healths) = watch::channel(None);
         let (from, reports, copies) = (id.clone(), self.reports.clone(), self.copies.clone());
@@ -103,7 +121,7 @@ impl Sessions {
             match up {
                 Up::Copy(report) => drop(copies.send((from.clone(), report))),
                 Up::Health(health) => drop(looked.send_replace(Some(health))),
-                Up::Identity { uid } => drop(answered.send(Answer::Identity(uid))),
+                Up::Identity { uid, called } => drop(answered.send(Answer::Identity(uid, called))),
                 Up::Cleaned => drop(answered.send(Answer::Cleaned)),
                 Up::GaveBack => drop(answered.send(Answer::GaveBack)),
                 Up::NotCleaned { why } => drop(answered.send(Answer::NotCleaned(why))),
@@ -121,7 +139,7 @@ impl Sessions {
         let lease = lend(&self.permit, &handle);
         let writing = health::keep(id.clone(), self.hub.clone(), self.permit.clone(), healths, leaving);
         let health = tokio::spawn(writing).abort_handle();
-        Ok(Session { way: Way::Pushed(handle), answers, lease, health })
+        Ok(Session { way: Way::Pushed { handle, questions, token }, answers, lease, health })
     }
 }
 
@@ -148,16 +166,30 @@ impl Session {
     /// Where to say things to it.
     pub(crate) fn tell(&self) -> Tell {
         match &self.way {
-            Way::Pushed(handle) => {
+            Way::Pushed { handle, .. } => {
                 let down = handle.downlink().clone();
                 Tell::new(move |said| down.send(Instant::now(), said))
             }
         }
     }
 
+    /// From the next request on it shows this token. Nothing that is under way ends.
+    pub(crate) fn show_token(&self, token: &str) -> Result<(), BadSession> {
+        match &self.way {
+            Way::Pushed { token: shown, .. } => shown.replace(token).map_err(|_| BadSession::Token),
+        }
+    }
+
+    /// Who asks the member's API for another token.
+    pub(crate) fn issuer(&self) -> Issuer {
+        match &self.way {
+            Way::Pushed { questions, .. } => Issuer(questions.clone()),
+        }
+    }
+
     pub(crate) fn send(&self, down: Down) {
         match &self.way {
-            Way::Pushed(handle) => handle.downlink().send(Instant::now(), down),
+            Way::Pushed { handle, .. } => handle.downlink().send(Instant::now(), down),
         }
     }
 
@@ -179,6 +211,15 @@ impl Session {
                 return;
             }
         }
+    }
+}
+
+/// Asks a member's API for tokens of the hub's account there.
+pub(crate) struct Issuer(Client);
+
+impl Issuer {
+    pub(crate) async fn issue(&self, seconds: i64) -> Result<Issued, TokenError> {
+        atoll_member::issue(&self.0, NAMESPACE, seconds).await
     }
 }
 

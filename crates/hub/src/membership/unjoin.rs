@@ -67,9 +67,16 @@ impl UnjoinError {
 }
 
 /// Deletes the member and waits until the hub has cleaned it; with `force` it is not cleaned. All of it ends after `within`.
-pub async fn unjoin(hub: &Client, name: &str, force: bool, within: Duration) -> Result<(), UnjoinError> {
+/// `namespace`: that of the hub, with its credentials.
+pub async fn unjoin(
+    hub: &Client,
+    namespace: &str,
+    name: &str,
+    force: bool,
+    within: Duration,
+) -> Result<(), UnjoinError> {
     let mut progress = Progress::default();
-    match tokio::time::timeout(within, carry_out(hub, name, force, &mut progress)).await {
+    match tokio::time::timeout(within, carry_out(hub, namespace, name, force, &mut progress)).await {
         Ok(done) => done,
         Err(_) if !progress.deleted => Err(UnjoinError::Silent { within }),
         Err(_) => Err(UnjoinError::NotYet { name: name.to_owned(), within, said: progress.said }),
@@ -85,6 +92,7 @@ struct Progress {
 
 async fn carry_out(
     hub: &Client,
+    namespace: &str,
     name: &str,
     force: bool,
     progress: &mut Progress,
@@ -98,7 +106,7 @@ async fn carry_out(
         Err(error) => return Err(failed(error)),
     }
     if force {
-        clean::release(hub, &id).await.map_err(failed)?;
+        clean::release(hub, namespace, &id).await.map_err(failed)?;
     }
     loop {
         let Some(left) = api.get_opt(name).await.map_err(failed)? else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use atoll_api::names::{annotation, finalizer, secret};
+use atoll_api::names::{annotation, finalizer};
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
 use atoll_engine::names::ClusterId;
@@ -14,7 +14,8 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::membership::annotations;
-use crate::membership::roster::{Credentials, Event, NoLink, Wanted};
+use crate::membership::credentials;
+use crate::membership::roster::{Event, NoLink, Wanted};
 
 /// Watches both kinds until the receiver is dropped.
 pub(crate) async fn membership(client: Client, namespace: String, events: UnboundedSender<Event>) {
@@ -30,7 +31,7 @@ pub(crate) async fn membership(client: Client, namespace: String, events: Unboun
             },
             Some(event) = secrets.next() => {
                 secrets_listed |= matches!(event, atoll_watch::Event::Listed);
-                of_secrets.take(event, name).filter_map(credentials).collect()
+                of_secrets.take(event, name).filter_map(secret).collect()
             },
         };
         let first = !listed && clusters_listed && secrets_listed;
@@ -72,8 +73,8 @@ fn cluster(change: Change<String, Cluster>, namespace: &str) -> Option<Event> {
     })
 }
 
-/// What a `Cluster` asks for.
-fn wanted(cluster: &Cluster, namespace: &str) -> Wanted {
+/// What a `Cluster` asks for. `namespace`: the one whose Secrets it may name.
+pub(crate) fn wanted(cluster: &Cluster, namespace: &str) -> Wanted {
     let spec = &cluster.spec;
     let secret = match (spec.sync_mode, &spec.secret_ref) {
         (SyncMode::Pull, _) => Err(NoLink::Pull),
@@ -101,9 +102,9 @@ fn wanted(cluster: &Cluster, namespace: &str) -> Wanted {
     }
 }
 
-fn credentials(change: Change<String, Secret>) -> Option<Event> {
+fn secret(change: Change<String, Secret>) -> Option<Event> {
     match change {
-        Change::Seen(name, object) => Some(Event::Secret(name, read(&object))),
+        Change::Seen(name, object) => Some(Event::Secret(name, credentials::read(&object))),
         Change::Gone(name) => Some(Event::Secret(name, None)),
         Change::Listed => None,
         Change::Failed(failure) => {
@@ -111,12 +112,4 @@ fn credentials(change: Change<String, Secret>) -> Option<Event> {
             None
         }
     }
-}
-
-/// The credentials in a Secret, if it holds a token.
-pub(crate) fn read(object: &Secret) -> Option<Credentials> {
-    let data = object.data.as_ref()?;
-    let token = String::from_utf8(data.get(secret::TOKEN)?.0.clone()).ok()?;
-    let ca = data.get(secret::CA_BUNDLE).map(|ca| ca.0.clone()).unwrap_or_default();
-    Some(Credentials { token: token.trim().to_owned(), ca })
 }

@@ -4,6 +4,7 @@
 
 mod balancing;
 mod imports;
+mod joining;
 mod mcs;
 mod policies;
 mod sharing;

@@ -1,6 +1,7 @@
-//! A hub, and members that it reaches over plain HTTP on the loopback.
+//! A hub, and members that it reaches over TLS on the loopback, with the rights that a join gives it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -8,71 +9,84 @@ use atoll_api::crds;
 use atoll_api::names::{annotation, kind};
 use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
+use atoll_hub::join::{Location, Propagation, Request, TOKEN_LIFETIME};
+use atoll_hub::networks::{Networks, Ranges};
+use atoll_kubeapi::authn::TokenAuthenticator;
 use atoll_kubeapi::author::Stamping;
+use atoll_kubeapi::pki::Pki;
+use atoll_kubeapi::server::Server;
 use atoll_kubeapi::store::Store;
 use atoll_lb_kube::Pool;
-use http_body_util::{BodyExt, Full};
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
     PostParams,
 };
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub(crate) type Outcome = anyhow::Result<()>;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-const HUB: &str = "atoll-system";
+pub(crate) const HUB: &str = "atoll-system";
 
 /// A cluster that is only an API.
 pub(crate) struct Cluster {
     pub(crate) name: String,
     pub(crate) client: Client,
     api: atoll_kubeapi::Api,
+    pki: Arc<Pki>,
     server: Option<(SocketAddr, JoinHandle<()>)>,
 }
 
 impl Cluster {
-    async fn start(name: &str) -> anyhow::Result<Self> {
-        let options = atoll_kubeapi::Options::default().stamping(stamping());
+    pub(crate) async fn start(name: &str) -> anyhow::Result<Self> {
+        let pki = Pki::ephemeral(&["127.0.0.1".to_owned()], jiff::Timestamp::now().as_second())?;
+        let options = atoll_kubeapi::Options::default()
+            .stamping(stamping())
+            .tokens(TokenAuthenticator::new(&pki)?);
         let api = atoll_kubeapi::Api::start(Store::memory(), options).await?;
         let client = Client::new(api.admin(), "default");
-        Ok(Self { name: name.to_owned(), client, api, server: None })
+        Ok(Self { name: name.to_owned(), client, api, pki: Arc::new(pki), server: None })
     }
 
     /// Serves it on the loopback; again on the same port after [`Self::cut`].
     pub(crate) async fn serve(&mut self) -> anyhow::Result<SocketAddr> {
         let wanted = self.server.as_ref().map_or(([127, 0, 0, 1], 0).into(), |(address, _)| *address);
-        let listener = TcpListener::bind(wanted).await?;
-        let address = listener.local_addr()?;
-        let service = self.api.admin();
-        let task = tokio::spawn(async move {
-            let mut connections = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let service = service.clone();
-                let answer = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                    let service = service.clone();
-                    async move {
-                        let (head, body) = request.into_parts();
-                        let body =
-                            body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-                        let request = http::Request::from_parts(head, Full::new(body));
-                        Ok::<_, std::convert::Infallible>(service.answer(request).await)
-                    }
-                });
-                let serve = hyper::server::conn::http1::Builder::new();
-                connections.spawn(async move {
-                    let _ = serve.serve_connection(TokioIo::new(stream), answer).await;
-                });
-            }
-        });
+        let server = Server::bind(wanted, &self.pki).await?;
+        let address = server.address()?;
+        let task = tokio::spawn(server.run(self.api.clone()));
         self.server = Some((address, task));
         Ok(address)
+    }
+
+    /// It is served where another one was.
+    pub(crate) fn take_place_of(&mut self, other: &Self) -> Outcome {
+        let (address, _) = other.server.as_ref().context("it was never served")?;
+        self.server = Some((*address, tokio::spawn(async {})));
+        Ok(())
+    }
+
+    /// The same cluster, for somebody else.
+    pub(crate) fn as_user(&self, client: Client) -> Self {
+        let (api, pki) = (self.api.clone(), Arc::clone(&self.pki));
+        Self { name: self.name.clone(), client, api, pki, server: None }
+    }
+
+    /// Changes an object that is there.
+    pub(crate) async fn merge(&self, what: &Value, patch: Value) -> anyhow::Result<Value> {
+        let name = what["metadata"]["name"].as_str().context("no name")?;
+        let done = self.api(what).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(serde_json::to_value(done)?)
+    }
+
+    /// How its administrator reaches it.
+    pub(crate) async fn config(&self) -> anyhow::Result<kube::Config> {
+        let (address, _) = self.server.as_ref().context("it is not served")?;
+        let text = self.pki.kubeconfig(&format!("https://{address}"));
+        let read = kube::config::Kubeconfig::from_yaml(&text)?;
+        Ok(kube::Config::from_custom_kubeconfig(read, &kube::config::KubeConfigOptions::default()).await?)
     }
 
     /// Nobody reaches it any more.
@@ -265,35 +279,47 @@ impl World {
         Ok(())
     }
 
-    /// Adds a member, with namespace `shop`.
+    /// Adds a member, with namespace `shop`, to which policies may bring everything.
     pub(crate) async fn join(&mut self, name: &str) -> Outcome {
+        self.join_with(name, Propagation::Everything).await
+    }
+
+    /// Adds a member to which policies may bring this much.
+    pub(crate) async fn join_with(&mut self, name: &str, propagation: Propagation) -> Outcome {
         let mut member = Cluster::start(name).await?;
-        let address = member.serve().await?;
-        for crd in crds::of_members() {
-            let mut crd = serde_json::to_value(crd)?;
-            (crd["apiVersion"], crd["kind"]) =
-                ("apiextensions.k8s.io/v1".into(), "CustomResourceDefinition".into());
-            member.create(crd).await?;
-        }
+        member.serve().await?;
         member.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).await?;
-        let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
-            "spec": {"syncMode": "Push", "apiEndpoint": format!("http://{address}"),
-                "secretRef": {"namespace": HUB, "name": name}}});
-        let give_up = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": HUB},
-                "stringData": {"token": "none"}});
-            let made = async {
-                self.hub.apply(secret).await?;
-                self.hub.apply(cluster.clone()).await
-            };
-            match made.await {
-                Ok(_) => break,
-                Err(error) => ensure!(tokio::time::Instant::now() < give_up, "{name} can't join: {error:#}"),
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await; // the hub has yet to install its kinds
-        }
+        self.admit(&member, propagation).await?;
         self.members.push(member);
         Ok(())
+    }
+
+    /// Joins a cluster, or joins it again.
+    pub(crate) async fn admit(
+        &self,
+        member: &Cluster,
+        propagation: Propagation,
+    ) -> anyhow::Result<atoll_hub::join::Joined> {
+        let request = Request {
+            name: member.name.clone(),
+            namespace: HUB.to_owned(),
+            clusterset: None,
+            declared: Networks::default(),
+            endpoints: Ranges::default(),
+            allow_overlap: true,
+            api_endpoint: None,
+            place: Location::default(),
+            propagation,
+            allow_insecure: false,
+            token_lifetime: TOKEN_LIFETIME,
+            system_namespaces: Vec::new(),
+        };
+        let joining = atoll_hub::join::join(
+            self.hub.client.clone(),
+            member.config().await?,
+            &request,
+            std::future::pending(),
+        );
+        Box::pin(joining).await.with_context(|| format!("{} can't join", member.name))
     }
 }

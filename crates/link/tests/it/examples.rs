@@ -12,8 +12,8 @@ use atoll_engine::plan::{ClusterPlan, Touched};
 use atoll_engine::time::Time;
 use atoll_engine::world::Change;
 use atoll_link::{
-    Access, Assignment, CopyReport, CopyState, Dispatched, Down, Field, Health, Identity, Kind, Lease,
-    ObjectName, Order, Problem, PropertyName, Up, Verb, WhyNot, Written,
+    Access, Assignment, Called, CopyReport, CopyState, Dispatched, Down, Field, Health, Identity, Kind,
+    Lease, ObjectName, Order, Problem, PropertyName, Up, Verb, WhyNot, Written,
 };
 use serde_json::json;
 
@@ -103,8 +103,11 @@ pub(crate) fn ups() -> Vec<Up> {
             pending: true,
             problems: vec![why()],
         }),
-        Up::Identity { uid: Some(Uid::parse("3f2a").unwrap()) },
-        Up::Identity { uid: None },
+        Up::Identity {
+            uid: Some(Uid::parse("3f2a").unwrap()),
+            called: Some(Called { hub: "8c0f6a2e-hub".to_owned(), cluster: id("paris") }),
+        },
+        Up::Identity { uid: None, called: None },
         Up::Cleaned,
         Up::GaveBack,
         Up::NotCleaned { why: why() },

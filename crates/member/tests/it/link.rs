@@ -80,7 +80,7 @@ async fn a_member_says_which_cluster_it_is_and_nothing_else_before_it_is_started
     let mut spoken = Spoken::open(one)?;
     spoken.tell(Down::Identify);
     let first = spoken.says(Some).await?;
-    let Up::Identity { uid: Some(uid) } = first else { bail!("{first:?}") };
+    let Up::Identity { uid: Some(uid), .. } = first else { bail!("{first:?}") };
     ensure!(Some(uid.as_str()) == system.metadata.uid.as_deref(), "{uid}");
     Ok(())
 }

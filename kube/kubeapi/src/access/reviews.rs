@@ -201,7 +201,9 @@ pub(crate) fn token(context: &RequestContext<'_>) -> Result<Answer, StatusError>
         audiences.push(AUDIENCE.to_owned());
     }
     let bound = bound(context, &spec["boundObjectRef"])?;
-    context.admit("CREATE", &context.target.name, Some(&request), None, false)?;
+    let mut asks = request.clone();
+    asks["spec"]["expirationSeconds"] = asked.into();
+    context.admit("CREATE", &context.target.name, Some(&asks), None, false)?;
     let uid = account["metadata"]["uid"].as_str().unwrap_or_default();
     let now = context.state.environment.now().as_second();
     let id = context.state.environment.uid();

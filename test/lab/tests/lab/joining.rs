@@ -2,19 +2,23 @@
 
 use crate::harness::{Outcome, Suite};
 use anyhow::{Context, ensure};
+use atoll_lab::audit::Recorder;
 use atoll_lab::clusterset::{Atoll, HubApi, beside};
 use atoll_lab::suite::name;
-use atoll_lab::{Lab, Progress, Spec};
+use atoll_lab::{Deadline, Lab, Progress, Spec, until};
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, DynamicObject, ListParams};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::json;
 use std::path::Path;
+use std::time::Duration;
 
 pub(crate) fn tests(suite: &mut Suite) {
     suite.test_alone("joining_refuses_bad_input_and_leaves_nothing_half_done", bad_input);
     suite.test_alone("crds_newer_than_ours_are_left_alone", newer_crds);
     suite.test_alone("unjoining_takes_away_what_joining_brought", unjoin);
+    suite.test_alone("a_token_is_renewed_without_a_failed_request_or_a_new_watch", renewed);
+    suite.test_alone("a_stolen_token_of_the_hub_changes_nothing_of_users_and_can_be_revoked", stolen);
 }
 
 fn binary() -> std::path::PathBuf {
@@ -184,6 +188,105 @@ async fn unjoin() -> Outcome {
     // The same cluster may come back under its name.
     atoll.join(two).await?;
     crate::mcs::addresses(two, "shop", "web").await?;
+    lab.down()?;
+    Ok(())
+}
+
+/// The hub's Secrets with the credentials of members.
+async fn secrets(atoll: &Atoll) -> anyhow::Result<Api<Secret>> {
+    let read = kube::config::Kubeconfig::read_from(atoll.kubeconfig())?;
+    let config = kube::Config::from_custom_kubeconfig(read, &Default::default()).await?;
+    Ok(Api::namespaced(kube::Client::try_from(config)?, "atoll-system"))
+}
+
+async fn token(secrets: &Api<Secret>, member: &str) -> anyhow::Result<String> {
+    let data = secrets.get(member).await?.data.unwrap_or_default();
+    Ok(String::from_utf8(data.get("token").context("it has a token")?.0.clone())?)
+}
+
+async fn renewed() -> Outcome {
+    const HUB: &str = "system:serviceaccount:atoll-system:atoll-hub";
+    let (lab, atoll, _hub) = start(&name("renew")).await?;
+    let two = lab.member(2);
+    atoll.join(two).await?;
+    atoll.all_ready(std::slice::from_ref(two)).await?;
+    let secrets = secrets(&atoll).await?;
+    let before = token(&secrets, "member2").await?;
+    let recorder = Recorder::of(two)?;
+    let due =
+        json!({"stringData": {"tokenIssuedAt": "2020-01-01T00:00:00Z", "tokenLifetimeSeconds": "3600"}});
+    secrets.patch("member2", &PatchParams::default(), &Patch::Merge(&due)).await?;
+    until(Deadline::after(Duration::from_secs(30), "the hub has another token"), async || {
+        Ok(match token(&secrets, "member2").await {
+            Ok(now) if now != before => Ok(()),
+            Ok(_) => Err("it is the same".to_owned()),
+            Err(error) => Err(error.to_string()),
+        })
+    })
+    .await?;
+    // The hub writes with the new one.
+    two.apply(&[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})]).await?;
+    two.apply(&[json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"ports": [{"name": "http", "port": 80}]},
+    })])
+    .await?;
+    crate::mcs::export(two, "shop", "web").await?;
+    crate::mcs::addresses(two, "shop", "web").await?;
+    for one in recorder.requests().await?.into_iter().filter(|one| one.user == HUB) {
+        ensure!(!matches!(one.code, 401 | 403), "refused: {one:?}");
+        ensure!(one.request.verb != "watch", "a watch began anew: {one:?}");
+    }
+    lab.down()?;
+    Ok(())
+}
+
+async fn stolen() -> Outcome {
+    let (lab, atoll, _hub) = start(&name("stolen")).await?;
+    let two = lab.member(2);
+    atoll.join(two).await?;
+    atoll.all_ready(std::slice::from_ref(two)).await?;
+    two.apply(&[
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}]}}),
+    ])
+    .await?;
+    let token = token(&secrets(&atoll).await?, "member2").await?;
+    let thief = with_user(&two.kubeconfig(), &json!({"token": token}));
+    let thief = kube::config::Kubeconfig::from_yaml(&thief.to_string())?;
+    let thief =
+        kube::Client::try_from(kube::Config::from_custom_kubeconfig(thief, &Default::default()).await?)?;
+    let services: Api<Service> = Api::namespaced(thief.clone(), "shop");
+    let evil = Patch::Merge(json!({"spec": {"selector": {"app": "evil"}}}));
+    // The API server reads new policies with some delay.
+    until(Deadline::after(Duration::from_secs(20), "the fence is up"), async || {
+        Ok(match services.patch("web", &PatchParams::default().dry_run(), &evil).await {
+            Err(kube::Error::Api(status)) if status.code == 422 || status.code == 403 => Ok(()),
+            other => Err(format!("{:?}", other.map(|_| "allowed"))),
+        })
+    })
+    .await?;
+    let dns = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {"name": "evil", "namespace": "kube-system", "labels": {"kubernetes.io/service-name": "kube-dns"}},
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.6.6.6"]}], "ports": []});
+    let slice = kube::api::ApiResource::from_gvk_with_plural(
+        &kube::api::GroupVersionKind::gvk("discovery.k8s.io", "v1", "EndpointSlice"),
+        "endpointslices",
+    );
+    let slices: Api<DynamicObject> = Api::namespaced_with(thief.clone(), "kube-system", &slice);
+    let made = slices.create(&Default::default(), &serde_json::from_value(dns)?).await;
+    ensure!(made.is_err(), "endpoints were added to the cluster's DNS");
+    atoll.must(&["cluster", "revoke", "member2"]).await?;
+    until(Deadline::after(Duration::from_secs(60), "the token is refused"), async || {
+        Ok(match services.list(&ListParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 401 => Ok(()),
+            other => Err(format!("{:?}", other.map(|_| "it counts"))),
+        })
+    })
+    .await?;
+    atoll.join(two).await?;
+    atoll.all_ready(std::slice::from_ref(two)).await?;
     lab.down()?;
     Ok(())
 }

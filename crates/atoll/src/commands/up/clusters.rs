@@ -37,6 +37,8 @@ const FIRST: u8 = 32;
 const LAST: u8 = 254;
 /// The context, and the directory, of the hub.
 pub(crate) const HUB: &str = "hub";
+/// A sandbox that was down for years still has its members.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// How many join at once.
 const AT_ONCE: usize = 4;
 /// How long the example may take to be reached from everywhere.
@@ -166,6 +168,9 @@ impl Clusters {
             place: Location { zones: vec![member.name().to_owned()], ..Location::default() },
             // These clusters are for trying things out: policies may bring whatever there is.
             propagation: Propagation::Everything,
+            allow_insecure: false,
+            token_lifetime: TOKEN_LIFETIME,
+            system_namespaces: Vec::new(),
         };
         let config = atoll_hub::connect::config(Some(member.kubeconfig()), None).await?;
         let joining = atoll_hub::join::join(self.hub_client(), config, &request, std::future::pending());

@@ -16,6 +16,7 @@ type Need = (&'static str, &'static str, &'static str, bool);
 /// How many questions are under way at once.
 const AT_ONCE: usize = 8;
 const RBAC: &str = "rbac.authorization.k8s.io";
+const ADMISSION: &str = "admissionregistration.k8s.io";
 /// What is applied needs `patch`, and `create` where it is absent.
 const IN_MEMBER: &[Need] = &[
     ("get", "", "namespaces", false),
@@ -26,6 +27,13 @@ const IN_MEMBER: &[Need] = &[
     ("get", "", "secrets", true),
     ("create", "", "secrets", true),
     ("patch", "", "secrets", true),
+    ("create", "", "serviceaccounts/token", true),
+    ("get", RBAC, "roles", true),
+    ("create", RBAC, "roles", true),
+    ("patch", RBAC, "roles", true),
+    ("get", RBAC, "rolebindings", true),
+    ("create", RBAC, "rolebindings", true),
+    ("patch", RBAC, "rolebindings", true),
     ("get", RBAC, "clusterroles", false),
     ("create", RBAC, "clusterroles", false),
     ("patch", RBAC, "clusterroles", false),
@@ -36,6 +44,17 @@ const IN_MEMBER: &[Need] = &[
     ("create", "apiextensions.k8s.io", "customresourcedefinitions", false),
     ("get", about::GROUP, about::CLUSTER_PROPERTIES, false),
     ("create", about::GROUP, about::CLUSTER_PROPERTIES, false),
+];
+/// Where the member serves policies.
+const POLICIES: &[Need] = &[
+    ("get", ADMISSION, "validatingadmissionpolicies", false),
+    ("create", ADMISSION, "validatingadmissionpolicies", false),
+    ("patch", ADMISSION, "validatingadmissionpolicies", false),
+    ("delete", ADMISSION, "validatingadmissionpolicies", false),
+    ("get", ADMISSION, "validatingadmissionpolicybindings", false),
+    ("create", ADMISSION, "validatingadmissionpolicybindings", false),
+    ("patch", ADMISSION, "validatingadmissionpolicybindings", false),
+    ("delete", ADMISSION, "validatingadmissionpolicybindings", false),
 ];
 const IN_HUB: &[Need] = &[
     ("get", "", "secrets", true),
@@ -49,8 +68,10 @@ const IN_HUB: &[Need] = &[
     ("patch", cluster::GROUP, cluster::CLUSTERS, false),
 ];
 
-pub(super) async fn in_member(client: &Client, namespace: &str) -> Result<(), JoinError> {
-    let missing = missing(client, namespace, IN_MEMBER).await.map_err(JoinError::member)?;
+/// `policies`: the member serves them.
+pub(super) async fn in_member(client: &Client, namespace: &str, policies: bool) -> Result<(), JoinError> {
+    let needs = [IN_MEMBER, if policies { POLICIES } else { &[] }].concat();
+    let missing = missing(client, namespace, &needs).await.map_err(JoinError::member)?;
     if missing.is_empty() { Ok(()) } else { Err(JoinError::Forbidden { place: "the member", missing }) }
 }
 
@@ -63,10 +84,12 @@ async fn missing(client: &Client, namespace: &str, needs: &[Need]) -> Result<Vec
     let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let answers = needs.iter().map(async |need| {
         let (verb, group, resource, namespaced) = need;
+        let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         let attributes = ResourceAttributes {
             verb: Some((*verb).to_owned()),
             group: Some((*group).to_owned()),
-            resource: Some((*resource).to_owned()),
+            resource: Some(plural.to_owned()),
+            subresource: Some(subresource.to_owned()).filter(|subresource| !subresource.is_empty()),
             namespace: namespaced.then(|| namespace.to_owned()),
             ..ResourceAttributes::default()
         };

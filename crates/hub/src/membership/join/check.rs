@@ -17,6 +17,10 @@ pub struct Newcomer {
     pub name: ClusterId,
     /// The uid of its kube-system.
     pub uid: String,
+    /// What this hub calls it, by the property that it keeps there.
+    pub called: Option<ClusterId>,
+    /// It is the cluster of the hub's API, by its uid; and whether that was proved.
+    pub hub: Option<bool>,
     /// Its networks, declared or else observed.
     pub networks: Networks,
 }
@@ -51,6 +55,9 @@ pub enum Refusal {
         /// The uid of its kube-system.
         uid: String,
     },
+    /// It says that it is the hub's own cluster.
+    #[error("this cluster has the kube-system UID of the hub's own cluster, and is another one")]
+    ClaimsHub,
     /// A member of that name is being cleaned.
     #[error("the former member of this name is still being cleaned up")]
     StillLeaving,
@@ -71,6 +78,8 @@ pub struct Checked {
     pub again: bool,
     /// An overlap that was allowed.
     pub tolerated: Option<Refusal>,
+    /// A member that says it has the same uid, although it is another cluster.
+    pub same_uid: Option<String>,
 }
 
 /// May it join?
@@ -79,6 +88,9 @@ pub fn check(
     known: &BTreeMap<String, Known>,
     allow_overlap: bool,
 ) -> Result<Checked, Refusal> {
+    if newcomer.hub == Some(false) {
+        return Err(Refusal::ClaimsHub);
+    }
     let namesake = known.get(newcomer.name.as_str());
     if let Some(namesake) = namesake {
         if namesake.leaving {
@@ -89,16 +101,21 @@ pub fn check(
         }
     }
     let others = || known.iter().filter(|(name, _)| *name != newcomer.name.as_str());
-    if let Some((name, _)) = others().find(|(_, other)| other.uid.as_ref() == Some(&newcomer.uid)) {
+    // A uid is only what a cluster says. That it is a member already is shown by the name that we gave it; else another member
+    // claims its uid, and must not keep it out.
+    let claims = |other: &Known| other.uid.as_ref() == Some(&newcomer.uid);
+    let called = |name: &str| newcomer.called.as_ref().is_some_and(|called| called.as_str() == name);
+    if let Some((name, _)) = others().find(|(name, other)| claims(other) && called(name)) {
         return Err(Refusal::JoinedAs { name: name.clone(), uid: newcomer.uid.clone() });
     }
+    let same_uid = others().find(|(_, other)| claims(other)).map(|(name, _)| name.clone());
     let overlapping = others().find_map(|(name, other)| {
         let overlap = overlap(&newcomer.networks, &other.networks)?;
         Some(Refusal::Overlaps { other: name.clone(), overlap })
     });
     match overlapping {
         Some(refusal) if !allow_overlap => Err(refusal),
-        tolerated => Ok(Checked { again: namesake.is_some(), tolerated }),
+        tolerated => Ok(Checked { again: namesake.is_some(), tolerated, same_uid }),
     }
 }
 
@@ -149,7 +166,9 @@ mod tests {
             ),
         ] {
             let networks = networks(pods, "");
-            let newcomer = Newcomer { name: ClusterId::parse(name).unwrap(), uid: uid.to_owned(), networks };
+            let called = (uid == "u1").then(|| ClusterId::parse("east").unwrap());
+            let (name_of, uid_of) = (ClusterId::parse(name).unwrap(), uid.to_owned());
+            let newcomer = Newcomer { name: name_of, uid: uid_of, called, hub: None, networks };
             let got = check(&newcomer, &known, false)
                 .map(|checked| checked.again)
                 .map_err(|refusal| refusal.to_string());
@@ -158,11 +177,32 @@ mod tests {
     }
 
     #[test]
+    fn a_liar_that_joined_first_with_an_honest_clusters_uid_does_not_keep_it_out() {
+        let known = [("liar".to_owned(), member("u1", "10.6.0.0/16"))].into();
+        let newcomer = |called: Option<&str>, hub| Newcomer {
+            name: ClusterId::parse("paris").unwrap(),
+            uid: "u1".to_owned(),
+            called: called.map(|name| ClusterId::parse(name).unwrap()),
+            hub,
+            networks: networks("10.1.0.0/16", ""),
+        };
+        let joins = check(&newcomer(None, None), &known, false).unwrap();
+        assert_eq!(joins.same_uid.as_deref(), Some("liar"));
+        assert!(check(&newcomer(Some("paris"), None), &known, false).unwrap().same_uid.is_some());
+        // The honest mistake: it is a member already, under another name.
+        assert!(matches!(check(&newcomer(Some("liar"), None), &known, false), Err(Refusal::JoinedAs { .. })));
+        assert_eq!(check(&newcomer(None, Some(false)), &known, false), Err(Refusal::ClaimsHub));
+        assert!(check(&newcomer(None, Some(true)), &known, false).is_ok());
+    }
+
+    #[test]
     fn an_overlap_can_be_allowed_and_nothing_else_can() {
         let known = [("east".to_owned(), member("u1", "10.1.0.0/16"))].into();
         let newcomer = |name: &str, uid: &str| Newcomer {
             name: ClusterId::parse(name).unwrap(),
             uid: uid.to_owned(),
+            called: Some(ClusterId::parse("east").unwrap()),
+            hub: None,
             networks: networks("10.1.0.0/16", ""),
         };
         assert!(check(&newcomer("west", "u2"), &known, true).unwrap().tolerated.is_some());

@@ -1,6 +1,6 @@
 //! Why a join failed, and what to do about it.
 
-use atoll_member::EnterError;
+use atoll_member::{EnterError, TokenError};
 
 use super::Refusal;
 use crate::membership::connect::{ConnectError, code, why};
@@ -61,10 +61,22 @@ pub enum JoinError {
         is: String,
     },
     /// No token came.
-    #[error("the cluster created no token for the hub's ServiceAccount within {seconds} s")]
-    NoToken {
-        /// How long it was waited for.
+    #[error("the cluster issued no token for the hub's ServiceAccount")]
+    NoToken(#[source] TokenError),
+    /// A lifetime that no API server issues tokens for.
+    #[error("a token cannot last for {seconds} s")]
+    BadLifetime {
+        /// What was asked.
         seconds: u64,
+    },
+    /// The certificate would not be checked.
+    #[error("the kubeconfig turns off the check of the API server's certificate")]
+    Insecure,
+    /// Tokens would be sent in clear.
+    #[error("the endpoint `{endpoint}` does not use TLS")]
+    PlainHttp {
+        /// The address.
+        endpoint: String,
     },
     /// The hub's credentials do not work.
     #[error("the new credentials for the hub do not work at {endpoint}")]
@@ -128,11 +140,18 @@ impl JoinError {
                 | EnterError::NotServed { .. } => error.to_string(),
             }),
             Self::Connect(error) => std::error::Error::source(error).map(ToString::to_string),
+            Self::NoToken(TokenError::Api(error)) => Some(why(error)),
+            Self::NoToken(TokenError::Empty) => None,
+            Self::BadLifetime { .. } => Some("Kubernetes issues tokens for 10 minutes to about 136 years".to_owned()),
+            Self::Insecure => Some("anybody on the way to it could read the hub's token".to_owned()),
+            Self::PlainHttp { .. } => Some("the hub's token would be sent in clear".to_owned()),
+            Self::Refused(Refusal::ClaimsHub) => {
+                Some("a cluster that takes the identity of another one is not let in".to_owned())
+            }
             Self::Refused(Refusal::StillLeaving)
             | Self::Unauthorized { .. }
             | Self::NoKubeSystem
-            | Self::OtherClusterset { .. }
-            | Self::NoToken { .. } => None,
+            | Self::OtherClusterset { .. } => None,
         }
     }
 
@@ -160,7 +179,13 @@ impl JoinError {
             Self::Forbidden { .. } => "use credentials of an administrator; the hub gets its own account with fewer rights".to_owned(),
             Self::NoKubeSystem => return None,
             Self::OtherClusterset { is, .. } => format!("remove --clusterset, or use --clusterset {is}"),
-            Self::NoToken { .. } => "check that kube-controller-manager is running in the cluster: it creates the tokens".to_owned(),
+            Self::NoToken(_) => "check that the user of --cluster-kubeconfig may create serviceaccounts/token".to_owned(),
+            Self::BadLifetime { .. } => "use another --token-lifetime, such as 720h".to_owned(),
+            Self::Insecure => "put the CA's certificate into the kubeconfig; or use --allow-insecure here and --allow-insecure-members at the hub".to_owned(),
+            Self::PlainHttp { .. } => "use an https:// address, in the kubeconfig or in --api-endpoint".to_owned(),
+            Self::Refused(Refusal::ClaimsHub) => {
+                "check which cluster the kubeconfig is for; a copy of the hub's cluster needs a kube-system of its own".to_owned()
+            }
             Self::NotUsable { .. } => {
                 "if the hub needs another address for the cluster's API, set --api-endpoint".to_owned()
             }

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use atoll_api::crds;
 use atoll_api::names::kind::{about, mcs};
-use atoll_api::names::label;
+use atoll_api::names::{label, property};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
 
 /// Of the service account, the role and its binding.
 pub(crate) const NAME: &str = atoll_member::ROLE;
-/// Of the Secret with the service account's token.
+/// Of the Secret with a token without end, which earlier joins made.
 pub(crate) const TOKEN: &str = "atoll-hub-token";
 /// The roles that give users their part.
 const EDIT: &str = "atoll-edit";
@@ -35,6 +37,29 @@ pub enum Propagation {
 }
 
 impl Propagation {
+    /// Whether it grants this kind.
+    pub(crate) fn grants(&self, group: &str, resource: &str) -> bool {
+        let one = |list: &Option<Vec<String>>, word: &str| {
+            list.iter().flatten().any(|one| one == "*" || one == word)
+        };
+        self.rules().iter().any(|rule| one(&rule.api_groups, group) && one(&rule.resources, resource))
+    }
+
+    /// What it grants, as a person reads it; empty if that is nothing.
+    pub fn kinds(&self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Everything => "*".to_owned(),
+            Self::Kinds(kinds) => kinds.join(", "),
+        }
+    }
+
+    /// Whether whoever has the hub's token could thereby get every right in the member.
+    pub fn is_everything(&self) -> bool {
+        let anything = |rule: &PolicyRule| rule.resources.iter().flatten().any(|one| one.starts_with('*'));
+        self.rules().iter().any(anything) || self.grants("rbac.authorization.k8s.io", "clusterrolebindings")
+    }
+
     fn rules(&self) -> Vec<PolicyRule> {
         match self {
             Self::Nothing => Vec::new(),
@@ -70,12 +95,15 @@ pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
                     rule("discovery.k8s.io", &["endpointslices/restricted"], &["create", "update"]), // OpenShift
                     rule(mcs::GROUP, &[mcs::SERVICE_IMPORTS], OWN),
                     // What is told.
-                    rule(
-                        mcs::GROUP,
-                        &["serviceexports/status", "serviceimports/status"],
-                        &["get", "update", "patch"],
+                    rule(mcs::GROUP, &["serviceexports/status"], &["get", "patch"]),
+                    rule(mcs::GROUP, &["serviceimports/status"], &["get", "update"]),
+                    rule(about::GROUP, &[about::CLUSTER_PROPERTIES], &["get", "list", "watch", "create"]),
+                    only(
+                        about::GROUP,
+                        &[about::CLUSTER_PROPERTIES],
+                        &[property::CLUSTER_ID, property::CLUSTERSET],
+                        &["update", "delete"],
                     ),
-                    rule(about::GROUP, &[about::CLUSTER_PROPERTIES], OWN),
                     // Whether the kinds are there; `join` puts them there with its own rights.
                     only("apiextensions.k8s.io", &["customresourcedefinitions"], &crds, &["get"]),
                     // When it leaves: this very role, and with it all that belongs to it.
@@ -119,18 +147,31 @@ pub(crate) fn binding(namespace: &str, owner: &Owner) -> ClusterRoleBinding {
     }
 }
 
-/// The Secret that the member fills with a token.
-pub(crate) fn token(namespace: &str, owner: &Owner) -> Secret {
-    let for_account = ("kubernetes.io/service-account.name".to_owned(), NAME.to_owned());
-    Secret {
-        metadata: ObjectMeta {
-            namespace: Some(namespace.to_owned()),
-            annotations: Some(BTreeMap::from([for_account])),
-            ..owned(TOKEN, owner)
-        },
-        type_: Some("kubernetes.io/service-account-token".to_owned()),
-        ..Secret::default()
+/// What the hub may do in its own namespace there: renew its token, and give up its account.
+pub(crate) fn local_role(namespace: &str, owner: &Owner) -> Role {
+    Role {
+        metadata: ObjectMeta { namespace: Some(namespace.to_owned()), ..owned(NAME, owner) },
+        rules: Some(vec![
+            only("", &["serviceaccounts/token"], &[NAME], &["create"]),
+            only("", &["serviceaccounts"], &[NAME], &["get", "delete"]),
+        ]),
     }
+}
+
+pub(crate) fn local_binding(namespace: &str, owner: &Owner) -> RoleBinding {
+    let ClusterRoleBinding { role_ref, subjects, .. } = binding(namespace, owner);
+    RoleBinding {
+        metadata: ObjectMeta { namespace: Some(namespace.to_owned()), ..owned(NAME, owner) },
+        role_ref: RoleRef { kind: "Role".to_owned(), ..role_ref },
+        subjects,
+    }
+}
+
+/// The Secret that tokens are bound to: they end with it.
+pub(crate) fn bound_to(namespace: &str, owner: &Owner) -> Secret {
+    let metadata =
+        ObjectMeta { namespace: Some(namespace.to_owned()), ..owned(atoll_member::BOUND_TO, owner) };
+    Secret { metadata, ..Secret::default() }
 }
 
 /// The role as the owner of all the rest: whoever deletes it deletes everything.
@@ -167,7 +208,7 @@ fn named(name: &str, hub: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() }
 }
 
-fn owned(name: &str, owner: &Owner) -> ObjectMeta {
+pub(super) fn owned(name: &str, owner: &Owner) -> ObjectMeta {
     ObjectMeta { owner_references: Some(vec![owner.role.clone()]), ..named(name, &owner.hub) }
 }
 
@@ -212,6 +253,28 @@ mod tests {
     }
 
     #[test]
+    fn in_its_own_namespace_the_hub_reads_no_secret_and_names_every_object() {
+        let role = role("h", &Propagation::Nothing);
+        for rule in local_role("n", &owner(&role, "h")).rules.unwrap() {
+            assert_eq!(rule.resource_names, Some(vec![NAME.to_owned()]), "{rule:?}");
+            assert!(!rule.resources.unwrap().contains(&"secrets".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_grant_that_leads_to_every_right_is_known_as_such() {
+        let kinds = |list: &[&str]| Propagation::Kinds(list.iter().map(|&kind| kind.to_owned()).collect());
+        for all in [
+            Propagation::Everything,
+            kinds(&["*.apps"]),
+            kinds(&["configmaps", "clusterrolebindings.rbac.authorization.k8s.io"]),
+        ] {
+            assert!(all.is_everything(), "{all:?}");
+        }
+        assert!(!kinds(&["deployments.apps", "services"]).is_everything());
+    }
+
+    #[test]
     fn what_policies_may_bring_is_what_join_was_told() {
         let kinds = Propagation::Kinds(vec!["deployments.apps".to_owned(), "configmaps".to_owned()]);
         let rules = role("h", &kinds).rules.unwrap();
@@ -245,7 +308,9 @@ mod tests {
         let [edit, view] = users(&owner);
         assert!(is_of(&account("n", &owner), "h1"));
         assert!(is_of(&binding("n", &owner), "h1"));
-        assert!(is_of(&token("n", &owner), "h1"));
+        assert!(is_of(&bound_to("n", &owner), "h1"));
+        assert!(is_of(&local_role("n", &owner), "h1"));
+        assert!(is_of(&local_binding("n", &owner), "h1"));
         for role in [role, edit, view] {
             assert!(is_of(&role, "h1") && !is_of(&role, "h2"), "{role:?}");
         }

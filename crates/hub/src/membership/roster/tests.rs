@@ -1,4 +1,5 @@
 use super::*;
+use crate::membership::credentials::tests::credentials;
 
 fn id(name: &str) -> ClusterId {
     ClusterId::parse(name).unwrap()
@@ -24,7 +25,25 @@ fn seen(wanted: Wanted) -> Event {
 }
 
 fn secret(token: &str) -> Event {
-    Event::Secret("paris".to_owned(), Some(Credentials { token: token.to_owned(), ca: Vec::new() }))
+    made_for("paris", token, None)
+}
+
+/// The Secret of a member, with its own name; `pin`: the uid in it.
+fn made_for(name: &str, token: &str, pin: Option<&str>) -> Event {
+    let made = credentials(name, &format!("https://{name}:6443"), pin);
+    Event::Secret(name.to_owned(), Some(Credentials { token: token.to_owned(), ..made }))
+}
+
+/// A `Cluster` as `join` makes it.
+fn joined_as(name: &str, uid: Option<&str>, created: i64) -> Event {
+    let wanted = Wanted {
+        uid: uid.map(str::to_owned),
+        endpoint: Some(format!("https://{name}:6443")),
+        secret: Ok(name.to_owned()),
+        created,
+        ..cluster("")
+    };
+    Event::Cluster(id(name), Box::new(wanted))
 }
 
 /// The commands, by name: what they carry is the same everywhere here.
@@ -37,6 +56,7 @@ fn names(commands: &[Command]) -> Vec<&'static str> {
         Command::Ask(..) => "ask",
         Command::Unask(_) => "unask",
         Command::Start(..) => "start",
+        Command::Token(..) => "token",
         Command::Stop(_) => "stop",
         Command::AddFinalizer(_) => "finalizer",
         Command::Clean(..) => "clean",
@@ -57,14 +77,20 @@ fn running() -> Roster {
     roster
 }
 
-/// The cluster behind the link answers.
+/// The cluster behind the link answers, and was never a member.
 fn answer(roster: &mut Roster, asked: &[Command], uid: &str) -> Vec<Command> {
+    answer_as(roster, asked, uid, None)
+}
+
+/// It answers with the name that the hub once gave it.
+fn answer_as(roster: &mut Roster, asked: &[Command], uid: &str, called: Option<&str>) -> Vec<Command> {
     let asked = asked.iter().find_map(|command| match command {
-        Command::Ask(id, link) => Some((id.clone(), link.clone())),
+        Command::Ask(id, link, _) => Some((id.clone(), link.clone())),
         _ => None,
     });
     let (id, link) = asked.expect("something was asked");
-    roster.step(Event::Identified(id, Box::new(link), Some(uid.to_owned())))
+    let answered = Answered { uid: Some(uid.to_owned()), called: called.map(self::id) };
+    roster.step(Event::Identified(id, Box::new(link), answered))
 }
 
 #[test]
@@ -85,15 +111,27 @@ fn the_same_again_changes_nothing() {
 }
 
 #[test]
-fn new_credentials_restart_the_member_and_nobody_leaves() {
+fn a_new_token_is_shown_to_a_running_member_and_nothing_stops() {
     let mut roster = running();
-    assert_eq!(names(&roster.step(secret("t2"))), ["stop"]);
-    assert_eq!(roster.step(secret("t3")), [], "one stop is enough");
+    for token in ["t2", "t3"] {
+        let renewed = roster.step(secret(token));
+        assert!(matches!(&renewed[..], [Command::Token(_, link)] if link.token == token), "{renewed:?}");
+    }
+    assert_eq!(roster.step(secret("t3")), []);
+    // It was asked behind the same way in: it need not be asked again.
+    assert_eq!(roster.step(seen(cluster("u1"))), []);
+}
+
+#[test]
+fn another_way_in_restarts_the_member_and_nobody_leaves() {
+    let mut roster = running();
+    let moved = credentials("paris", "https://paris:7443", None);
+    roster.step(Event::Secret("paris".to_owned(), Some(moved)));
+    let there = Wanted { endpoint: Some("https://paris:7443".to_owned()), ..cluster("u1") };
+    assert_eq!(roster.step(seen(there)), [], "one stop is enough");
     let stopped = roster.step(Event::Stopped(id("paris")));
     assert_eq!(names(&stopped), ["ask"]);
-    let restarted = answer(&mut roster, &stopped, "u1");
-    assert_eq!(names(&restarted), ["reset", "start"]);
-    assert!(matches!(&restarted[1], Command::Start(_, link) if link.credentials.token == "t3"));
+    assert_eq!(names(&answer(&mut roster, &stopped, "u1")), ["reset", "start"]);
 }
 
 #[test]
@@ -171,65 +209,83 @@ fn lost_credentials_stop_the_member_but_take_nothing_away() {
     assert_eq!(names(&roster.step(Event::Secret("paris".to_owned(), None))), ["stop", "blocked"]);
 }
 
+/// A second `Cluster` for the cluster of paris, made by hand, with credentials of its own.
+fn twin(deleted: bool) -> Event {
+    let Event::Cluster(id, mut wanted) = joined_as("lyon", None, 5) else { unreachable!() };
+    wanted.deleted = deleted;
+    Event::Cluster(id, wanted)
+}
+
 #[test]
 fn a_second_cluster_object_for_one_cluster_is_refused_and_its_deletion_cleans_nothing() {
     let mut roster = running();
+    roster.step(made_for("lyon", "t", None));
     // It says nothing of a uid: the cluster itself has to.
-    let twin = || Wanted { uid: None, created: 5, ..cluster("") };
-    let asked = roster.step(Event::Cluster(id("lyon"), Box::new(twin())));
+    let asked = roster.step(twin(false));
     assert_eq!(names(&asked), ["join", "networks", "ask", "record"]);
-    let refused = answer(&mut roster, &asked, "u1");
-    assert_eq!(names(&refused), ["leave", "blocked", "record"]);
+    let refused = answer_as(&mut roster, &asked, "u1", Some("paris"));
+    assert_eq!(names(&refused), ["leave", "blocked", "ask", "record"]);
     assert!(refused.contains(&Command::Blocked(id("lyon"), NoLink::Twin(id("paris")))), "{refused:?}");
-    assert_eq!(roster.step(Event::Cluster(id("lyon"), Box::new(twin()))), [], "said once");
-    let deleted = roster.step(Event::Cluster(id("lyon"), Box::new(Wanted { deleted: true, ..twin() })));
-    assert_eq!(deleted, [Command::Release(id("lyon"))]);
+    assert_eq!(roster.step(twin(false)), [], "said once");
+    assert_eq!(roster.step(twin(true)), [Command::Unask(id("lyon")), Command::Release(id("lyon"))]);
     assert_eq!(roster.step(Event::Cleaned(id("lyon"))), []);
     assert_eq!(roster.step(seen(cluster("u1"))), [], "the member runs on");
 }
 
 #[test]
-fn of_two_objects_for_one_cluster_the_older_counts_however_they_come() {
-    let younger = || Wanted { created: 5, ..cluster("u1") };
+fn of_two_objects_for_a_cluster_that_was_never_a_member_the_older_counts_however_they_come() {
     for first in ["lyon", "paris"] {
         let mut roster = Roster::default();
         roster.step(Event::Listed);
-        roster.step(secret("t"));
-        let mut all = Vec::new();
-        let both = [("lyon", younger()), ("paris", cluster("u1"))];
-        let (now, later): (Vec<_>, Vec<_>) = both.into_iter().partition(|(name, _)| *name == first);
-        for (name, wanted) in now.into_iter().chain(later) {
-            all.extend(roster.step(Event::Cluster(id(name), Box::new(wanted))));
+        let mut asked = BTreeMap::new();
+        let names = if first == "lyon" { ["lyon", "paris"] } else { ["paris", "lyon"] };
+        for name in names {
+            roster.step(made_for(name, "t", Some("u1")));
+            let created = if name == "lyon" { 5 } else { 0 };
+            asked.insert(name, roster.step(joined_as(name, Some("u1"), created)));
         }
-        assert!(all.contains(&Command::Blocked(id("lyon"), NoLink::Twin(id("paris")))), "{first}: {all:?}");
-        assert_eq!(names(&answer_last(&mut roster, &all)), ["reset", "start"], "{first}");
+        for name in names {
+            let answered = answer(&mut roster, &asked[name], "u1");
+            let refused = answered.contains(&Command::Blocked(id(name), NoLink::Twin(id("paris"))));
+            assert_eq!(refused, name == "lyon", "{first}: {answered:?}");
+        }
     }
-}
-
-fn answer_last(roster: &mut Roster, asked: &[Command]) -> Vec<Command> {
-    let last = asked.iter().rposition(|command| matches!(command, Command::Ask(..))).unwrap();
-    answer(roster, &asked[last..], "u1")
 }
 
 #[test]
 fn a_refused_twin_takes_over_when_the_member_has_gone_and_not_before() {
     let mut roster = running();
-    roster.step(Event::Cluster(id("lyon"), Box::new(Wanted { created: 5, ..cluster("u1") })));
+    roster.step(made_for("lyon", "t", None));
+    let asked = roster.step(twin(false));
+    let refused = answer_as(&mut roster, &asked, "u1", Some("paris"));
+    assert_eq!(names(&answer_as(&mut roster, &refused, "u1", Some("paris"))), ["ask"], "asked for ever");
     roster.step(seen(Wanted { deleted: true, ..cluster("u1") }));
     assert_eq!(names(&roster.step(Event::Stopped(id("paris")))), ["clean"]);
-    assert_eq!(names(&roster.step(Event::Cleaned(id("paris")))), ["join", "networks", "ask", "record"]);
+    roster.step(Event::Cleaned(id("paris")));
+    // The next answer no longer has the name: the cluster was cleaned.
+    let later = Command::Ask(id("lyon"), link_of(&refused), When::Later);
+    let started = answer_as(&mut roster, &[later], "u1", None);
+    assert_eq!(names(&started), ["join", "networks", "reset", "start", "record"]);
+}
+
+fn link_of(asked: &[Command]) -> Link {
+    let link = asked.iter().find_map(|command| match command {
+        Command::Ask(_, link, _) => Some(link.clone()),
+        _ => None,
+    });
+    link.expect("something was asked")
 }
 
 #[test]
 fn a_twin_deleted_while_no_hub_ran_is_told_from_the_member_before_anything_is_cleaned() {
     let mut roster = Roster::default();
     roster.step(secret("t"));
+    roster.step(made_for("lyon", "t", None));
     roster.step(seen(cluster("u1")));
-    let twin = Wanted { uid: None, created: 5, deleted: true, ..cluster("") };
-    roster.step(Event::Cluster(id("lyon"), Box::new(twin)));
+    roster.step(twin(true));
     let asked = roster.step(Event::Listed);
     assert_eq!(names(&asked), ["ask", "join", "networks", "ask", "record"]);
-    assert_eq!(names(&answer(&mut roster, &asked, "u1")), ["release"]);
+    assert_eq!(names(&answer_as(&mut roster, &asked, "u1", Some("paris"))), ["release"]);
 }
 
 #[test]
@@ -238,7 +294,7 @@ fn credentials_mended_while_a_member_is_cleaned_are_used() {
     roster.step(seen(Wanted { deleted: true, ..cluster("u1") }));
     roster.step(Event::Stopped(id("paris")));
     let again = roster.step(secret("t2"));
-    assert!(matches!(&again[..], [Command::Clean(_, link)] if link.credentials.token == "t2"), "{again:?}");
+    assert!(matches!(&again[..], [Command::Clean(_, link)] if link.token == "t2"), "{again:?}");
     assert_eq!(roster.step(Event::Secret("paris".to_owned(), None)), [], "none are no better");
 }
 
@@ -259,4 +315,160 @@ fn a_cluster_deleted_before_it_answered_is_asked_anew_as_one_that_leaves() {
     assert_eq!(names(&deleted), ["leave", "ask", "record"]);
     assert!(roster.is_leaving(&id("paris")));
     assert_eq!(names(&answer(&mut roster, &deleted, "u1")), ["clean"]);
+}
+
+/// An honest member and a liar that has, or answers, its uid.
+fn both(liar_pin: &str, honest_is_older: bool) -> [Event; 4] {
+    let (honest, liar) = if honest_is_older { (0, 5) } else { (5, 0) };
+    [
+        made_for("paris", "t", Some("u1")),
+        made_for("liar", "t", Some(liar_pin)),
+        joined_as("paris", Some("u1"), honest),
+        joined_as("liar", Some(liar_pin), liar),
+    ]
+}
+
+#[test]
+fn a_member_that_answers_an_honest_members_uid_blocks_itself_in_whatever_order_and_after_restarts() {
+    // Its pin is its own, or it lied at its join already; it claims a name, or none.
+    for (pin, called) in
+        [("u6", None), ("u6", Some("paris")), ("u6", Some("liar")), ("u1", None), ("u1", Some("paris"))]
+    {
+        for (older, liar_first, restarted) in [
+            (true, true, false),
+            (true, false, false),
+            (false, true, false),
+            (false, false, false),
+            (false, true, true),
+        ] {
+            let story = format!("{pin} {called:?} {older} {liar_first} {restarted}");
+            let recorded = [(id("paris"), Some("u1".to_owned())), (id("liar"), Some(pin.to_owned()))];
+            let mut roster = match restarted {
+                true => Roster::remembering(recorded.into(), []),
+                false => Roster::default(),
+            };
+            let mut events = both(pin, older);
+            if liar_first {
+                events.reverse();
+            }
+            for event in events {
+                assert_eq!(roster.step(event), []);
+            }
+            let asked = roster.step(Event::Listed);
+            let question = |name: &str| {
+                let of = |command: &&Command| matches!(command, Command::Ask(of, ..) if *of == id(name));
+                asked.iter().filter(of).map(clone).collect::<Vec<_>>()
+            };
+            let mut all = Vec::new();
+            let honest = |roster: &mut Roster| answer_as(roster, &question("paris"), "u1", Some("paris"));
+            if !liar_first {
+                all.extend(honest(&mut roster));
+            }
+            all.extend(answer_as(&mut roster, &question("liar"), "u1", called));
+            if liar_first {
+                all.extend(honest(&mut roster));
+            }
+            assert!(
+                all.iter().any(|c| matches!(c, Command::Start(of, _) if *of == id("paris"))),
+                "{story}: {all:?}"
+            );
+            for command in &all {
+                let hurt = match command {
+                    Command::Leave(of) | Command::Stop(of) | Command::Blocked(of, _) => *of == id("paris"),
+                    _ => false,
+                };
+                assert!(!hurt, "{story}: {command:?}");
+            }
+            let started = all.iter().any(|c| matches!(c, Command::Start(of, _) if *of == id("liar")));
+            // One that lied at its join already may run as itself: that hurts nobody.
+            assert!(!started || (pin == "u1" && called.is_none()), "{story}: {all:?}");
+        }
+    }
+}
+
+fn clone(command: &Command) -> Command {
+    match command {
+        Command::Ask(id, link, when) => Command::Ask(id.clone(), link.clone(), *when),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_member_that_answers_rightly_again_comes_back_by_itself() {
+    let mut roster = Roster::default();
+    roster.step(Event::Listed);
+    roster.step(made_for("paris", "t", Some("u1")));
+    let asked = roster.step(joined_as("paris", Some("u1"), 0));
+    let refused = answer(&mut roster, &asked, "u9");
+    assert_eq!(names(&refused), ["blocked", "ask"], "it stays a member");
+    assert!(matches!(&refused[1], Command::Ask(_, _, When::Later)), "{refused:?}");
+    let again = answer(&mut roster, &refused, "u9");
+    assert_eq!(names(&again), ["ask"], "said once, asked for ever");
+    assert_eq!(names(&answer(&mut roster, &again, "u1")), ["reset", "start"]);
+}
+
+#[test]
+fn a_cluster_that_says_nothing_of_its_uid_is_the_one_that_answered_first_after_a_restart_too() {
+    let mut roster = Roster::default();
+    roster.step(Event::Listed);
+    roster.step(made_for("paris", "t", None));
+    let asked = roster.step(joined_as("paris", None, 0));
+    let started = answer(&mut roster, &asked, "u1");
+    let recorded = BTreeMap::from([(id("paris"), Some("u1".to_owned()))]);
+    assert!(started.contains(&Command::Record(recorded.clone())), "{started:?}");
+    let mut roster = Roster::remembering(recorded, []);
+    roster.step(made_for("paris", "t", None));
+    roster.step(joined_as("paris", None, 0));
+    let asked = roster.step(Event::Listed);
+    assert_eq!(names(&answer(&mut roster, &asked, "u2")), ["blocked", "ask"]);
+}
+
+#[test]
+fn a_forged_cluster_object_is_no_member_asks_nobody_and_goes_without_a_trace() {
+    let mut roster = running();
+    // Whoever may write clusters points one at the Secret of paris, and calls it the hub's own cluster.
+    let forged = |deleted| {
+        let wanted = Wanted { created: 5, deleted, uid: Some("hub".to_owned()), ..cluster("") };
+        Event::Cluster(id("evil"), Box::new(wanted))
+    };
+    let refused = roster.step(forged(false));
+    assert!(
+        matches!(&refused[..], [Command::Blocked(of, NoLink::NotItsOwn { .. })] if *of == id("evil")),
+        "{refused:?}"
+    );
+    assert!(!roster.has("hub") && roster.has("u1"));
+    assert_eq!(names(&roster.step(forged(true))), ["release"]);
+    assert_eq!(roster.step(seen(cluster("u1"))), [], "the member runs on");
+}
+
+#[test]
+fn a_member_whose_endpoint_somebody_changes_is_stopped_stays_a_member_and_comes_back() {
+    let mut roster = running();
+    let moved = || seen(Wanted { endpoint: Some("https://evil:6443".to_owned()), ..cluster("u1") });
+    assert_eq!(names(&roster.step(moved())), ["stop", "blocked"]);
+    assert_eq!(roster.step(Event::Stopped(id("paris"))), []);
+    let back = roster.step(seen(cluster("u1")));
+    assert_eq!(names(&back), ["reset", "start"], "behind that way in it was asked");
+}
+
+#[test]
+fn an_identity_edited_in_the_cluster_object_takes_nothing_from_the_member() {
+    let mut roster = Roster::default();
+    roster.step(Event::Listed);
+    roster.step(made_for("paris", "t", Some("u1")));
+    let asked = roster.step(joined_as("paris", Some("u1"), 0));
+    answer(&mut roster, &asked, "u1");
+    let edited = roster.step(joined_as("paris", Some("u9"), 0));
+    assert_eq!(names(&edited), ["stop", "blocked"], "nobody leaves");
+}
+
+#[test]
+fn a_cluster_made_anew_with_a_former_members_name_inherits_nothing_of_it() {
+    // The hub was away while paris was forced out and somebody else took the name.
+    let recorded = [(id("paris"), Some("u1".to_owned()))].into();
+    let mut roster = Roster::remembering(recorded, [id("paris")]);
+    roster.step(made_for("paris", "t", Some("u6")));
+    roster.step(joined_as("paris", None, 9));
+    let listed = roster.step(Event::Listed);
+    assert_eq!(names(&listed), ["leave", "join", "networks", "ask", "record"]);
 }
