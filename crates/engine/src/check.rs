@@ -1,6 +1,7 @@
 //! What no plan may do. A simpler rule book than the planner's, for tests and simulations: it reads facts, memory and a plan,
 //! and a broken rule is a value that names the culprits.
 
+mod borders;
 mod dispatch;
 mod imports;
 mod slices;

@@ -8,6 +8,7 @@ use crate::intent::CrossCluster;
 use crate::intent::imports::{Asked, HubImports, ImportTo};
 use crate::memory::{Memory, MemoryUpdate, ServiceMemory};
 use crate::names::{ClusterId, Namespace, ServiceKey};
+use crate::network::Reserved;
 use crate::plan::{Plan, Touched};
 use crate::services::{self, Cache};
 use crate::time::Time;
@@ -134,6 +135,14 @@ impl Engine {
         nowhere.into_iter().for_each(|key| self.ask_import(key, None));
     }
 
+    /// The addresses that are no member's.
+    pub fn set_reserved(&mut self, reserved: Reserved) {
+        if self.world.reserve(reserved) {
+            let all: Vec<ServiceKey> = self.all_services().cloned().collect();
+            self.dirty.extend(all);
+        }
+    }
+
     /// Changes what holds for exports that do not say otherwise.
     pub fn set_settings(&mut self, settings: Settings) {
         if std::mem::replace(&mut self.world.settings, settings) != settings {
@@ -188,6 +197,7 @@ impl Engine {
     /// Plans a service, dirty or not; also one never heard of, for a member that holds something of it.
     pub fn plan(&mut self, key: &ServiceKey, now: Time) -> Outcome {
         self.dirty.remove(key);
+        self.world.draw();
         let mut last = self.last.remove(key).unwrap_or_default();
         let (plan, memory) = services::plan(&self.world, key, &mut last.cache, now);
         let touched = last.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));

@@ -11,10 +11,11 @@ use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
 use crate::intent::imports::ImportPort;
 use crate::names::{ClusterId, PortName, ServiceName};
 use crate::network::{AddressRefused, Family};
+use crate::plan::Plan;
 use crate::time::Time;
 
 /// Why an export is not a constituent of its service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Invalid {
     /// There is no Service of its name.
     NoService,
@@ -112,6 +113,50 @@ pub enum WhyKeyRefused {
     Malformed,
     /// With it, there would be more than an object may carry.
     TooMuch,
+}
+
+/// What of a member's is refused, for whoever counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refused {
+    /// Endpoints.
+    Address(AddressRefused),
+    /// The export.
+    Export(Invalid),
+}
+
+impl Refused {
+    /// For a metric.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Address(why) => why.as_str(),
+            Self::Export(why) => why.as_str(),
+        }
+    }
+}
+
+/// What a plan refuses.
+pub fn refused(plan: &Plan) -> impl Iterator<Item = (ClusterId, Refused)> {
+    let of_exports = plan.clusters.iter().filter_map(|(id, part)| {
+        let why = match part.export.as_ref()?.ready {
+            ExportReady::Exported { refused } => Refused::Address(refused?),
+            ExportReady::Failed(ExportFailed::AllEndpointsRefused(why)) => Refused::Address(why),
+            ExportReady::Pending(why) | ExportReady::Failed(ExportFailed::Invalid(why)) => {
+                Refused::Export(why)
+            }
+        };
+        Some((id.clone(), why))
+    });
+    let notes = plan.crossing.iter().flat_map(|crossing| &crossing.notes);
+    let of_crossing = notes.filter_map(|note| match note {
+        CrossNote::AddressRefused { cluster, why } => Some((cluster.clone(), Refused::Address(*why))),
+        CrossNote::NotAMember { .. }
+        | CrossNote::KubernetesApi
+        | CrossNote::NoService { .. }
+        | CrossNote::ExternalName { .. }
+        | CrossNote::NoSuchPort { .. }
+        | CrossNote::NoNamespace { .. } => None,
+    });
+    of_exports.chain(of_crossing)
 }
 
 /// Whether an export is ready. `Exported` when the endpoints are pushed to the importers.
@@ -308,5 +353,12 @@ pub enum CrossNote {
     NoNamespace {
         /// The consumer.
         cluster: ClusterId,
+    },
+    /// Some of a provider's endpoints stay behind.
+    AddressRefused {
+        /// The provider.
+        cluster: ClusterId,
+        /// Why, as an example.
+        why: AddressRefused,
     },
 }

@@ -38,6 +38,12 @@ pub mod policy {
     pub const CLUSTER_NOT_FOUND: &str = "ClusterNotFound";
 }
 
+/// On a `Cluster`.
+pub mod cluster {
+    /// What the member says of its networks was pinned when it was first heard. Ours.
+    pub const NETWORKS_PINNED: &str = "NetworksPinned";
+}
+
 /// On a Namespace of the hub.
 pub mod namespace {
     /// Its [`super::super::annotation::IMPORT`] has a value that we do not know. Ours.

@@ -68,6 +68,14 @@ pub mod cluster {
     pub const STATUS_COLLECTION_FAILED: &str = "StatusCollectionFailed";
     /// Unknown: nothing was heard of it for too long.
     pub const STATUS_UNKNOWN: &str = "ClusterStatusUnknown";
+    /// `NetworksDeclared` is True: the operator has declared the pod networks. Ours.
+    pub const NETWORKS_DECLARED: &str = "Declared";
+    /// `NetworksDeclared` is True: they were read off the member at join. Ours.
+    pub const NETWORKS_READ_AT_JOIN: &str = "ReadAtJoin";
+    /// `NetworksDeclared` is True: they were read off the member when it was first heard. Ours.
+    pub const NETWORKS_READ_AT_FIRST_CONTACT: &str = "ReadAtFirstContact";
+    /// `NetworksDeclared` is False: nobody knows them, and every address that is no other's passes. Ours.
+    pub const NETWORKS_NOT_DECLARED: &str = "NotDeclared";
 }
 
 /// On a `MultiClusterService` (Karmada).

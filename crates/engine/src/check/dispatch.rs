@@ -117,7 +117,7 @@ fn sources(
                     if slice.source != *source || fact.is_none() {
                         report(Broken::WrongSource { slice: slice.name.clone() });
                     }
-                    one(cluster, asked, slice, report);
+                    one(world, asked, slice, report);
                     let given = |address| {
                         fact.is_some_and(|(_, fact)| {
                             fact.endpoints.iter().any(|e| e.addresses.contains(address))
@@ -137,7 +137,7 @@ fn sources(
     }
 }
 
-fn one(cluster: &Cluster, asked: &CrossCluster, slice: &Slice, report: &mut dyn FnMut(Broken)) {
+fn one(world: &World, asked: &CrossCluster, slice: &Slice, report: &mut dyn FnMut(Broken)) {
     let name = || slice.name.clone();
     for endpoint in &slice.endpoints {
         if endpoint.node.is_some() || !endpoint.for_nodes.is_empty() {
@@ -147,7 +147,7 @@ fn one(cluster: &Cluster, asked: &CrossCluster, slice: &Slice, report: &mut dyn 
             report(Broken::ForeignHostname { slice: name() });
         }
         for &address in &endpoint.addresses {
-            if let Err(why) = cluster.networks.judge(address, slice.family) {
+            if let Err(why) = super::borders::judge(world, &slice.source, address) {
                 report(Broken::Forbidden { slice: name(), address, why });
             }
         }

@@ -129,9 +129,7 @@ fn one(
         for &address in &endpoint.addresses {
             if Family::of(address) != slice.family {
                 report(Broken::MixedFamilies { slice: name() });
-            } else if let Some(Err(why)) =
-                world.clusters.get(source).map(|c| c.networks.judge(address, slice.family))
-            {
+            } else if let Err(why) = super::borders::judge(world, source, address) {
                 report(Broken::Forbidden { slice: name(), address, why });
             }
             if given.is_none() {

@@ -11,7 +11,7 @@ use super::{
 use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
 use crate::intent::imports::ImportPort;
 use crate::names::PortName;
-use crate::network::{AddressRefused, Family};
+use crate::network::{AddressRefused, Family, Use};
 use crate::plan::WhyAbsent;
 
 /// The reason of the `Conflict` condition: several are joined by commas.
@@ -223,6 +223,9 @@ pub fn cross_note(note: &CrossNote) -> String {
             format!("the Service in \"{cluster}\" has no port {port}")
         }
         CrossNote::NoNamespace { cluster } => format!("\"{cluster}\" does not have the namespace"),
+        CrossNote::AddressRefused { cluster, why } => {
+            format!("some endpoints in \"{cluster}\" are not used: each has {}", address_refused(*why))
+        }
     }
 }
 
@@ -234,7 +237,19 @@ pub fn address_refused(why: AddressRefused) -> &'static str {
         AddressRefused::Unspecified => "an unspecified address",
         AddressRefused::Multicast => "a multicast address",
         AddressRefused::Metadata => "the address of a cloud's metadata service",
-        AddressRefused::OutsideDeclaredNetworks => "an address outside the cluster's declared networks",
+        AddressRefused::OfTheHub => "an address of the hub",
+        AddressRefused::OfABalancer => "an address of the load balancers' pool",
+        AddressRefused::OfAnotherMember(Use::Pods | Use::Endpoints) => {
+            "an address in the pod network of another cluster"
+        }
+        AddressRefused::OfAnotherMember(Use::Nodes) => "an address of another cluster's nodes",
+        AddressRefused::OfAnotherMember(Use::Services) => {
+            "an address in the service network of another cluster"
+        }
+        AddressRefused::OfAnotherMember(Use::Api) => "the address of another cluster's API",
+        AddressRefused::OutsideDeclaredNetworks => {
+            "an address outside the cluster's pod networks and nodes, as they were declared or read when it joined (the hub's operator can declare more)"
+        }
         AddressRefused::WrongFamily => "an address of another family than its slice",
     }
 }

@@ -142,6 +142,8 @@ fn provide(
         let known = is_known(world, key, id, cluster);
         let seen = Source { id, policy: asked.liveness, known, own: false };
         let judged = supply::judge(world, seen, &crossing.providers, &cache.sources);
+        let refused = cache.sources.refused(id);
+        crossing.notes.extend(refused.map(|why| CrossNote::AddressRefused { cluster: id.clone(), why }));
         crossing.stale.extend(judged.stale.map(|mark| (id.clone(), mark)));
     }
 }

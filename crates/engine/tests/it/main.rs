@@ -5,6 +5,7 @@
 mod fixture;
 
 mod balancing;
+mod borders;
 mod conflict;
 mod cost;
 mod explicit;

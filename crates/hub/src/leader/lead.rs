@@ -18,6 +18,7 @@ use crate::leader::run::HubError;
 use crate::mcs;
 use crate::membership::clusterset;
 use crate::membership::members::Members;
+use crate::membership::own;
 use crate::membership::roster::{self, Roster};
 use crate::membership::session::Heard;
 use crate::membership::watch;
@@ -104,6 +105,7 @@ impl Lead {
         let roster = Roster::remembering(recorded.clone(), remembered(&memory));
         let settled = Instant::now() + options.settle;
         let mut brain = Brain::new(options.settings, memory, options.lease_time, settled);
+        brain.reserve(own::reserved(options));
         // A member that does not answer now may have given slices to others: unknown, it would lose them.
         recorded.keys().for_each(|id| brain.joined(id));
         let (updates, to_write) = unbounded_channel();
@@ -210,7 +212,10 @@ impl Lead {
                 self.hand_out(commands);
             }
             roster::Command::Reset(id) => self.brain.reset(&id),
-            roster::Command::Networks(id, networks) => self.brain.declare(&id, networks),
+            roster::Command::Networks(id, networks) => {
+                self.brain.declare(&id, networks);
+                self.members.show_networks(id);
+            }
             roster::Command::Ask(id, link) => self.members.ask(&id, link, self.roster.is_leaving(&id)),
             roster::Command::Unask(id) => self.members.unask(&id),
             roster::Command::Start(id, link) => {
@@ -268,6 +273,9 @@ impl Lead {
         if let Some(propagation) = &noted.propagated {
             metrics.propagated(propagation);
         }
+        if let Some(learnt) = noted.learnt {
+            self.members.pin(id.clone(), learnt);
+        }
         if let Some(reachable) = noted.reachable {
             tracing::info!(cluster = %id, reachable, "reachability changed");
             metrics.up(&id, reachable);
@@ -308,6 +316,10 @@ impl Lead {
         self.multi_cluster_services.show_overdue(&self.brain);
         let (dirty, unwritten) = self.brain.waiting();
         self.context.pages.metrics.waiting(dirty, unwritten);
+        if let Some(refused) = self.brain.refusals() {
+            let counts = refused.into_iter().map(|((id, reason), count)| (id, reason, count));
+            self.context.pages.metrics.refusals(counts);
+        }
     }
 
     /// Plans what is dirty; true if some of it is left.

@@ -80,13 +80,15 @@ pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied, befo
             | CrossNote::KubernetesApi
             | CrossNote::ExternalName { .. }
             | CrossNote::NoSuchPort { .. }
-            | CrossNote::NoNamespace { .. } => lacks.hard.push(words.clone()),
+            | CrossNote::NoNamespace { .. }
+            | CrossNote::AddressRefused { .. } => lacks.hard.push(words.clone()),
         }
         match note {
             CrossNote::NoService { cluster }
             | CrossNote::ExternalName { cluster }
             | CrossNote::NoSuchPort { cluster, .. }
-            | CrossNote::NoNamespace { cluster } => drop(said.insert(cluster, words)),
+            | CrossNote::NoNamespace { cluster }
+            | CrossNote::AddressRefused { cluster, .. } => drop(said.insert(cluster, words)),
             CrossNote::NotAMember { .. } | CrossNote::KubernetesApi => {}
         }
     }

@@ -91,8 +91,12 @@ pub struct Joined {
     pub clusterset: String,
     /// It was a member before; its credentials were made anew.
     pub again: bool,
-    /// Its networks, as far as they are known.
+    /// Its networks, as far as they are known: what counts from here on.
     pub networks: Networks,
+    /// Those that the operator has declared.
+    pub declared: Networks,
+    /// The address of a pod that is outside of the pod networks which the cluster names, which were therefore not believed.
+    pub stray: Option<String>,
     /// What `--allow-overlap` let pass.
     pub tolerated: Option<String>,
 }
@@ -113,13 +117,14 @@ pub async fn join(
     }
     let admin = connect::client(member.clone())?;
     let mut interrupted = std::pin::pin!(interrupted);
-    let Looked { uid, networks, observed, checked } = tokio::select! {
+    let Looked { uid, found, checked } = tokio::select! {
         looked = look(&hub, &admin, &cluster, request) => looked?,
         () = &mut interrupted => return Err(JoinError::Interrupted),
     };
 
     let mut undo = Undo::default();
     let interrupt = undo.interrupt();
+    let discover::Found { counted, observed, stray } = found;
     let steps = Steps { hub: &hub, admin: &admin, member: &member, request, cluster, uid, observed };
     let done = tokio::select! {
         done = steps.carry_out(&mut undo) => done,
@@ -130,7 +135,9 @@ pub async fn join(
             cluster: steps.cluster,
             clusterset: clusterset.to_string(),
             again: checked.again,
-            networks,
+            networks: counted,
+            declared: request.declared.clone(),
+            stray,
             tolerated: checked.tolerated.map(|refusal| refusal.to_string()),
         }),
         Err(error) => {
@@ -143,8 +150,7 @@ pub async fn join(
 /// What was seen of both sides.
 struct Looked {
     uid: String,
-    networks: Networks,
-    observed: Networks,
+    found: discover::Found,
     checked: check::Checked,
 }
 
@@ -159,12 +165,11 @@ async fn look(
     access::in_hub(hub, &request.namespace).await?;
     let uid =
         clusterset::cluster_uid(admin).await.map_err(JoinError::member)?.ok_or(JoinError::NoKubeSystem)?;
-    let (networks, observed) =
-        discover::networks(admin, &request.declared).await.map_err(JoinError::member)?;
+    let found = discover::networks(admin, &request.declared).await.map_err(JoinError::member)?;
     let known = members(hub).await?;
-    let newcomer = Newcomer { name: cluster.clone(), uid: uid.clone(), networks: networks.clone() };
+    let newcomer = Newcomer { name: cluster.clone(), uid: uid.clone(), networks: found.counted.clone() };
     let checked = check(&newcomer, &known, request.allow_overlap)?;
-    Ok(Looked { uid, networks, observed, checked })
+    Ok(Looked { uid, found, checked })
 }
 
 struct Steps<'a> {
