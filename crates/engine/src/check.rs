@@ -157,6 +157,13 @@ pub enum Broken {
         /// The slice.
         slice: SliceName,
     },
+    /// Something crosses that the operator fences in.
+    CrossedFence {
+        /// Whose it is.
+        source: ClusterId,
+    },
+    /// An export is a constituent although it says too much.
+    TooMuch,
     /// A stale source is not marked, or one that is there is.
     WrongStaleMark {
         /// The source.

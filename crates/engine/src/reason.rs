@@ -8,7 +8,9 @@ use atoll_api::names::reason;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
+use crate::fences::Fenced;
 use crate::intent::imports::ImportPort;
+use crate::limits::Exceeded;
 use crate::names::{ClusterId, PortName, ServiceName};
 use crate::network::{AddressRefused, Family};
 use crate::plan::Plan;
@@ -25,6 +27,10 @@ pub enum Invalid {
     DerivedService,
     /// `default/kubernetes` is each cluster's own.
     KubernetesApi,
+    /// The hub's operator does not let it cross.
+    Fenced(Fenced),
+    /// It is more than a cluster may say.
+    TooMuch(Exceeded),
 }
 
 impl Invalid {
@@ -35,6 +41,16 @@ impl Invalid {
             Self::ExternalName | Self::DerivedService | Self::KubernetesApi => {
                 reason::export::INVALID_SERVICE_TYPE
             }
+            Self::Fenced(_) => reason::export::NOT_ALLOWED,
+            Self::TooMuch(_) => reason::export::LIMIT_EXCEEDED,
+        }
+    }
+
+    /// Whether the export is remembered all the same. What was refused for its size or by the operator leaves no trace.
+    pub fn is_remembered(self) -> bool {
+        match self {
+            Self::NoService | Self::ExternalName | Self::DerivedService | Self::KubernetesApi => true,
+            Self::Fenced(_) | Self::TooMuch(_) => false,
         }
     }
 }
@@ -149,8 +165,13 @@ pub fn refused(plan: &Plan) -> impl Iterator<Item = (ClusterId, Refused)> {
     let notes = plan.crossing.iter().flat_map(|crossing| &crossing.notes);
     let of_crossing = notes.filter_map(|note| match note {
         CrossNote::AddressRefused { cluster, why } => Some((cluster.clone(), Refused::Address(*why))),
+        CrossNote::Fenced { cluster, why } => Some((cluster.clone(), Refused::Export(Invalid::Fenced(*why)))),
+        CrossNote::TooMuch { cluster, why } => {
+            Some((cluster.clone(), Refused::Export(Invalid::TooMuch(*why))))
+        }
         CrossNote::NotAMember { .. }
         | CrossNote::KubernetesApi
+        | CrossNote::Closed(_)
         | CrossNote::NoService { .. }
         | CrossNote::ExternalName { .. }
         | CrossNote::NoSuchPort { .. }
@@ -353,6 +374,22 @@ pub enum CrossNote {
     NoNamespace {
         /// The consumer.
         cluster: ClusterId,
+    },
+    /// Nothing of the namespace crosses.
+    Closed(Fenced),
+    /// A provider or consumer that is named may not be one.
+    Fenced {
+        /// The cluster.
+        cluster: ClusterId,
+        /// Why.
+        why: Fenced,
+    },
+    /// A provider has more endpoints than it may; none of them is used.
+    TooMuch {
+        /// The provider.
+        cluster: ClusterId,
+        /// By what.
+        why: Exceeded,
     },
     /// Some of a provider's endpoints stay behind.
     AddressRefused {

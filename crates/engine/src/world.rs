@@ -8,6 +8,7 @@ use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Capabilities, Contact, ExportFact, NamespaceState, ServiceFact, Settings, SliceFact};
+use crate::fences::{Exports, Fences};
 use crate::few;
 use crate::intent::CrossCluster;
 use crate::intent::imports::HubImports;
@@ -33,6 +34,10 @@ pub struct World {
     pub imports: HubImports,
     /// What holds for exports that do not say otherwise.
     pub settings: Settings,
+    /// Who may export and import what.
+    pub fences: Arc<Fences>,
+    /// How many exports of each cluster are remembered.
+    pub exports: Exports,
     /// Addresses that are no member's.
     pub reserved: Reserved,
     /// Whose every range is; brought up to date before a plan is made.
@@ -131,13 +136,14 @@ pub(crate) enum Reach {
 impl World {
     /// A world that only remembers: each cluster in memory is a member not heard from.
     pub fn remembering(settings: Settings, memory: Memory) -> Self {
-        let mut clusters = BTreeMap::new();
-        for service in memory.values() {
+        let (mut clusters, mut exports) = (BTreeMap::new(), Exports::default());
+        for (key, service) in &memory {
+            service.exports.keys().for_each(|id| exports.add(id, &key.namespace));
             for id in service.exports.keys().chain(&service.hashed_in) {
                 clusters.entry(id.clone()).or_insert_with(Cluster::default);
             }
         }
-        Self { clusters, memory, settings, ..Self::default() }
+        Self { clusters, memory, settings, exports, ..Self::default() }
     }
 
     /// The members not heard from since the hub started.

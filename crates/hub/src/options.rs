@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use atoll_engine::facts::Settings;
+use atoll_engine::names::Namespace;
 use atoll_lb_kube::Pool;
 
 use crate::mcs::balancing::Balancing;
@@ -35,6 +36,10 @@ pub struct Options {
     pub sync_namespaces: bool,
     /// Who makes load balancers.
     pub balancing: Balancing,
+    /// System namespaces whose services are shared.
+    pub allowed_namespaces: Vec<Namespace>,
+    /// Namespaces whose services are not shared: names, or names in which `*` stands for any part.
+    pub denied_namespaces: Vec<String>,
 }
 
 impl Options {
@@ -49,6 +54,8 @@ impl Options {
             settle: Duration::from_secs(1),
             sync_namespaces: true,
             balancing: Balancing::BuiltIn(Pool::default()),
+            allowed_namespaces: Vec::new(),
+            denied_namespaces: Vec::new(),
         }
     }
 }

@@ -9,6 +9,11 @@ pub mod export {
     /// `Valid` is False: the Service is of a type that can't be exported, such as `ExternalName`.
     pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
 
+    /// `Valid` is False: the hub's operator does not let it cross. Ours.
+    pub const NOT_ALLOWED: &str = "NotAllowed";
+    /// `Valid` is False: it is more than a cluster may export; the message names the limit. Ours.
+    pub const LIMIT_EXCEEDED: &str = "LimitExceeded";
+
     /// `Ready` is True where the hub writes to the members (push).
     pub const EXPORTED: &str = "Exported";
     /// `Ready` is True where members fetch from the hub (pull).

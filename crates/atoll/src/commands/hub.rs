@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use atoll_engine::facts::{Liveness, Settings};
+use atoll_engine::names::Namespace;
 use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
 use atoll_hub::connect::Api;
@@ -79,6 +80,12 @@ pub(crate) struct Hub {
     /// Create the namespaces of the hub in every member.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     namespace_sync: bool,
+    /// System namespace, such as kube-system, whose services may be exported and imported. Can be repeated.
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
+    allow_namespace: Vec<Namespace>,
+    /// Namespace whose services are never exported or imported; * stands for any part of a name. Can be repeated.
+    #[arg(long, value_name = "NAME")]
+    deny_namespace: Vec<String>,
     #[command(flatten)]
     lb: LoadBalancers,
     /// Format of log lines; logs go to stderr.
@@ -156,6 +163,10 @@ enum LostMembers {
     Withdraw,
 }
 
+fn namespace(text: &str) -> Result<Namespace, String> {
+    Namespace::parse(text).map_err(|_| format!("`{text}` is not the name of a namespace"))
+}
+
 fn address(text: &str) -> Result<Address, String> {
     if text == "none" {
         return Ok(Address(None));
@@ -200,6 +211,8 @@ impl Hub {
             metrics_address: self.metrics_address.0,
             settings: Settings { liveness, ..Settings::default() },
             sync_namespaces: self.namespace_sync,
+            allowed_namespaces: self.allow_namespace,
+            denied_namespaces: self.deny_namespace,
             balancing,
             ..Options::new(identity)
         };

@@ -101,10 +101,7 @@ impl Join {
         Ok(())
     }
 
-    async fn join(
-        self,
-        interrupted: impl Future<Output = ()>,
-    ) -> Result<atoll_hub::join::Joined, atoll_hub::join::JoinError> {
+    async fn join(self, interrupted: impl Future<Output = ()>) -> Result<Joined, atoll_hub::join::JoinError> {
         let ranges = |list: Vec<IpNet>| Ranges(list.into_iter().collect());
         let request = Request {
             name: self.name,

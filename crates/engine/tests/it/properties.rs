@@ -367,9 +367,12 @@ proptest! {
     ) {
         let (before, memory) = settle(&mut engine_of(&Memory::new(), in_order(&set)), NOW);
         let mut rest = set.clone();
-        let down = rest.remove(which.index(set.len())).id;
+        let Told { id: down, facts, .. } = rest.remove(which.index(set.len()));
         let mut told = in_order(&rest);
         told.push((down.clone(), Change::Joined));
+        // Where it is, is the hub's own word.
+        let networks = facts.into_iter().filter(|fact| matches!(fact, Change::Networks(_)));
+        told.extend(networks.map(|fact| (down.clone(), fact)));
         let (after, remembered) = settle(&mut engine_of(&memory, told), LATER);
         for (key, service) in &memory {
             prop_assert_eq!(remembered.get(key), Some(service));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use atoll_engine::fences::Policy;
 use atoll_engine::memory::{Memory, MemoryUpdate};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
@@ -24,7 +25,8 @@ use crate::membership::session::Heard;
 use crate::membership::watch;
 use crate::options::Options;
 use crate::policies::{self, Policies};
-use crate::services::brain::{Brain, Command, Now};
+use crate::services::brain::{Brain, Command, Ended, Now};
+use crate::services::fences;
 use crate::services::imports;
 use crate::services::memory_store;
 use crate::services::mirror;
@@ -65,10 +67,11 @@ struct Lead {
 /// What the lead hears, besides the members' reports.
 struct Inputs {
     membership: UnboundedReceiver<roster::Event>,
-    written: UnboundedReceiver<(ServiceKey, bool)>,
+    written: UnboundedReceiver<(ServiceKey, Ended)>,
     multi_cluster_services: UnboundedReceiver<mcs::Seen>,
     policies: UnboundedReceiver<policies::News>,
     exports: UnboundedReceiver<mirror::Exported>,
+    fences: UnboundedReceiver<Vec<Policy>>,
 }
 
 /// Leads until `ends` does; then stops every member.
@@ -128,6 +131,9 @@ impl Lead {
         );
         brain.set_intents(listed.intents, listed.ending);
         brain.set_imports(imports::list(client).await?);
+        brain.set_fences(fences::with_flags(options, fences::list(client).await?));
+        let (fenced, policy_changes) = unbounded_channel();
+        tasks.spawn(fences::follow(watches.clone(), fenced));
         let writes = multi_cluster_services.writes();
         let (mirror, exports) =
             mirror::Controller::start(client, watches.clone(), Arc::clone(&hub), writes, tasks).await?;
@@ -145,8 +151,14 @@ impl Lead {
             policies,
             mirror,
         };
-        let inputs =
-            Inputs { membership, written, multi_cluster_services: changes, policies: policy_news, exports };
+        let inputs = Inputs {
+            membership,
+            written,
+            multi_cluster_services: changes,
+            policies: policy_news,
+            exports,
+            fences: policy_changes,
+        };
         Ok((lead, inputs))
     }
 
@@ -163,7 +175,10 @@ impl Lead {
                 biased; // what leads to less comes before what leads to more
                 () = &mut ends => return,
                 Some(event) = inputs.membership.recv() => self.membership(event),
-                Some((key, done)) = inputs.written.recv() => self.written(&key, done),
+                Some(policies) = inputs.fences.recv() => {
+                    self.brain.set_fences(fences::with_flags(&self.context.options, policies));
+                }
+                Some((key, ended)) = inputs.written.recv() => self.written(&key, ended),
                 Some(heard) = self.reports.recv() => self.reports_from(heard),
                 () = until(due), if due.is_some() => self.due(),
                 () = std::future::ready(()), if more => {}
@@ -296,11 +311,11 @@ impl Lead {
         self.mirror.show(&self.brain, &self.roster, &self.policies);
     }
 
-    fn written(&mut self, key: &ServiceKey, done: bool) {
-        if done {
+    fn written(&mut self, key: &ServiceKey, ended: Ended) {
+        if ended == Ended::Written {
             self.context.pages.metrics.remembered();
         }
-        let commands = self.brain.persisted(key, done);
+        let commands = self.brain.persisted(key, ended);
         self.hand_out(commands);
     }
 

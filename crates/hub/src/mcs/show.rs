@@ -81,6 +81,9 @@ pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied, befo
             | CrossNote::ExternalName { .. }
             | CrossNote::NoSuchPort { .. }
             | CrossNote::NoNamespace { .. }
+            | CrossNote::Closed(_)
+            | CrossNote::Fenced { .. }
+            | CrossNote::TooMuch { .. }
             | CrossNote::AddressRefused { .. } => lacks.hard.push(words.clone()),
         }
         match note {
@@ -88,8 +91,10 @@ pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied, befo
             | CrossNote::ExternalName { cluster }
             | CrossNote::NoSuchPort { cluster, .. }
             | CrossNote::NoNamespace { cluster }
+            | CrossNote::Fenced { cluster, .. }
+            | CrossNote::TooMuch { cluster, .. }
             | CrossNote::AddressRefused { cluster, .. } => drop(said.insert(cluster, words)),
-            CrossNote::NotAMember { .. } | CrossNote::KubernetesApi => {}
+            CrossNote::NotAMember { .. } | CrossNote::KubernetesApi | CrossNote::Closed(_) => {}
         }
     }
     for id in &crossing.providers {

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use atoll_engine::engine::{Applied, Engine};
 use atoll_engine::facts::{Contact, Settings};
+use atoll_engine::fences::Fences;
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::intent::imports::{Asked, HubImports};
 use atoll_engine::memory::{Memory, MemoryUpdate};
@@ -35,6 +36,7 @@ use pins::Pins;
 use refusals::Refusals;
 use trace::Trace;
 
+pub(crate) use gate::Ended;
 pub(crate) use trace::Propagation;
 
 use crate::mcs::view::{Contact as Reached, Member, Part, View};
@@ -210,6 +212,11 @@ impl Brain {
             None => self.settle.is_none().then_some(NoImport::Absent(WhyAbsent::NotExported)),
         };
         Some(to.clusters.iter().filter_map(|id| Some((id.clone(), why(id)?))).collect())
+    }
+
+    /// Who may export and import what.
+    pub(crate) fn set_fences(&mut self, fences: Fences) {
+        self.engine.set_fences(fences);
     }
 
     /// All the `MultiClusterServices` there are, before anything is planned; `ending` are those that are being deleted.
@@ -410,9 +417,9 @@ impl Brain {
     }
 
     /// Memory has been written, or could not be.
-    pub(crate) fn persisted(&mut self, key: &ServiceKey, done: bool) -> Vec<Command> {
+    pub(crate) fn persisted(&mut self, key: &ServiceKey, ended: Ended) -> Vec<Command> {
         let mut commands = Vec::new();
-        let pass = self.gate.written(key, done);
+        let pass = self.gate.written(key, ended);
         self.pass(pass, &mut commands);
         commands
     }
@@ -432,6 +439,10 @@ impl Brain {
             Pass::Write(update) => commands.push(Command::Persist(update)),
             Pass::Wait => {}
             Pass::Release(plan, touched) => self.release(&plan, &touched, commands),
+            Pass::ReleaseAndWrite(plan, touched, update) => {
+                commands.push(Command::Persist(update));
+                self.release(&plan, &touched, commands);
+            }
         }
     }
 

@@ -124,7 +124,7 @@ impl Hub {
             let command = commands.remove(0);
             match command {
                 Command::Persist(MemoryUpdate::Put(key, _) | MemoryUpdate::Forget(key)) => {
-                    commands.extend(self.brain.persisted(&key, true));
+                    commands.extend(self.brain.persisted(&key, Ended::Written));
                 }
                 Command::Assign { .. } => done.push(command),
             }
@@ -167,11 +167,11 @@ fn nothing_is_handed_out_before_memory_is_written() {
     hub.exports("paris");
     let first = hub.plan(0);
     assert!(matches!(&first[..], [Command::Persist(MemoryUpdate::Put(..))]), "{first:?}");
-    let failed = hub.brain.persisted(&web(), false);
+    let failed = hub.brain.persisted(&web(), Ended::Failed);
     assert!(matches!(&failed[..], [Command::Persist(_)]), "{failed:?}");
     hub.tell("paris", slice("10.1.0.1"), 1);
     assert_eq!(hub.plan(1), [], "a newer plan waits as well");
-    assert_eq!(assigned(&hub.brain.persisted(&web(), true)), ["tokyo", "paris"]);
+    assert_eq!(assigned(&hub.brain.persisted(&web(), Ended::Written)), ["tokyo", "paris"]);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_restarted_member_gets_every_plan_and_nothing_is_taken_from_the_others() {
         let tokyo = &plan.clusters[&id("tokyo")].import;
         let ImportPlan::Present { slices, .. } = tokyo else { panic!("{tokyo:?}") };
         let from = &slices[&id("paris")];
-        assert!(matches!(from, atoll_engine::plan::SlicesFrom::KeepWhatIsThere(_)), "{from:?}");
+        assert!(matches!(from, SlicesFrom::KeepWhatIsThere(_)), "{from:?}");
     }
 }
 
@@ -261,7 +261,7 @@ fn what_a_cluster_left_behind_is_planned_away_before_another_takes_its_name() {
     let forgets = |command: &Command| matches!(command, Command::Persist(MemoryUpdate::Forget(_)));
     assert!(commands.iter().any(forgets), "{commands:?}");
     hub.brain.joined(&id("paris"));
-    let commands = hub.brain.persisted(&web(), true);
+    let commands = hub.brain.persisted(&web(), Ended::Written);
     assert_eq!(assigned(&commands), ["rome", "tokyo"]);
 }
 
