@@ -20,7 +20,9 @@ use kube::CustomResourceExt;
 
 use crate::names::{annotation, kind};
 use crate::revision::{self, Labels, Revision, Verdict};
-use crate::types::{Cluster, ClusterProperty, MultiClusterService, ServiceExport, ServiceImport};
+use crate::types::{
+    Cluster, ClusterProperty, MultiClusterService, ServiceExport, ServiceImport, SharingPolicy,
+};
 
 /// Where the group `k8s.io` agreed to the kind; the API server wants to see it on the CRD.
 const ABOUT_API_APPROVAL: &str = "https://github.com/kubernetes/enhancements/pull/3084";
@@ -28,7 +30,8 @@ const ABOUT_API_APPROVAL: &str = "https://github.com/kubernetes/enhancements/pul
 /// Every CRD: first those of members.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let [properties, exports, imports] = of_members();
-    [properties, cluster(), exports, imports, multi_cluster_service()].into_iter().chain(policies()).collect()
+    let own = [properties, cluster(), exports, imports, multi_cluster_service(), sharing_policy()];
+    own.into_iter().chain(policies()).collect()
 }
 
 /// What every member has.
@@ -39,8 +42,8 @@ pub fn of_members() -> [CustomResourceDefinition; 3] {
 /// What the hub has: membership, services over clusters, policies and bindings, and the kinds of members as intents. Each is made when
 /// it is asked for: all of them at once are megabytes.
 pub fn of_hub() -> impl Iterator<Item = CustomResourceDefinition> {
-    let own: [fn() -> CustomResourceDefinition; 4] =
-        [cluster, service_export, service_import, multi_cluster_service];
+    let own: [fn() -> CustomResourceDefinition; 5] =
+        [cluster, service_export, service_import, multi_cluster_service, sharing_policy];
     own.into_iter().map(|make| make()).chain(policies())
 }
 
@@ -93,6 +96,11 @@ pub fn multi_cluster_service() -> CustomResourceDefinition {
     let mut crd = installable::<MultiClusterService>(&[], &revision::OWN);
     rules::install(&mut crd, rules::MULTI_CLUSTER_SERVICE);
     crd
+}
+
+/// `sharingpolicies.atoll.dev`, for the hub.
+pub fn sharing_policy() -> CustomResourceDefinition {
+    installable::<SharingPolicy>(&[], &revision::OWN)
 }
 
 /// Renders CRDs as one YAML stream, in the order given; the same CRDs always give the same text.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   member   ServiceExport ─▶ (hub) ─▶ ServiceImport      ClusterProperty: who am I
-//!   hub      Cluster: who is a member                     MultiClusterService, ServiceExport, ServiceImport as intents
+//!   hub      SharingPolicy: who shares what
+//!            Cluster: who is a member                     MultiClusterService, ServiceExport, ServiceImport as intents
 //! ```
 //!
 //! Values that the published schema leaves open (protocol, IP family, session affinity) are strings: an enum would
@@ -21,9 +22,11 @@ pub mod multi_cluster_service;
 mod schema;
 pub mod service_export;
 pub mod service_import;
+pub mod sharing_policy;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_property::{ClusterProperty, ClusterPropertySpec};
 pub use multi_cluster_service::{MultiClusterService, MultiClusterServiceSpec, MultiClusterServiceStatus};
 pub use service_export::{ServiceExport, ServiceExportSpec, ServiceExportStatus};
 pub use service_import::{ServiceImport, ServiceImportSpec, ServiceImportStatus};
+pub use sharing_policy::{SharingPolicy, SharingPolicySpec, SharingQuota};

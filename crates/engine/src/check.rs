@@ -1,6 +1,7 @@
 //! What no plan may do. A simpler rule book than the planner's, for tests and simulations: it reads facts, memory and a plan,
 //! and a broken rule is a value that names the culprits.
 
+mod borders;
 mod dispatch;
 mod imports;
 mod slices;
@@ -156,6 +157,13 @@ pub enum Broken {
         /// The slice.
         slice: SliceName,
     },
+    /// Something crosses that the operator fences in.
+    CrossedFence {
+        /// Whose it is.
+        source: ClusterId,
+    },
+    /// An export is a constituent although it says too much.
+    TooMuch,
     /// A stale source is not marked, or one that is there is.
     WrongStaleMark {
         /// The source.

@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::facts::Settings;
+use crate::fences::Fences;
 use crate::intent::CrossCluster;
 use crate::intent::imports::{Asked, HubImports, ImportTo};
 use crate::memory::{Memory, MemoryUpdate, ServiceMemory};
 use crate::names::{ClusterId, Namespace, ServiceKey};
+use crate::network::Reserved;
 use crate::plan::{Plan, Touched};
+use crate::reason::Invalid;
 use crate::services::{self, Cache};
 use crate::time::Time;
 use crate::world::{Change, Reach, World};
@@ -18,6 +21,8 @@ use crate::world::{Change, Reach, World};
 pub struct Engine {
     world: World,
     dirty: BTreeSet<ServiceKey>,
+    /// Exports for which there was no room.
+    waiting: BTreeMap<ClusterId, BTreeSet<ServiceKey>>,
     last: BTreeMap<ServiceKey, Last>,
 }
 
@@ -134,6 +139,23 @@ impl Engine {
         nowhere.into_iter().for_each(|key| self.ask_import(key, None));
     }
 
+    /// Who may export and import what; before anything is planned, or what is fenced in would cross. What is no longer allowed goes.
+    pub fn set_fences(&mut self, fences: Fences) {
+        if *self.world.fences != fences {
+            self.world.fences = Arc::new(fences);
+            let all: Vec<ServiceKey> = self.all_services().cloned().collect();
+            self.dirty.extend(all);
+        }
+    }
+
+    /// The addresses that are no member's.
+    pub fn set_reserved(&mut self, reserved: Reserved) {
+        if self.world.reserve(reserved) {
+            let all: Vec<ServiceKey> = self.all_services().cloned().collect();
+            self.dirty.extend(all);
+        }
+    }
+
     /// Changes what holds for exports that do not say otherwise.
     pub fn set_settings(&mut self, settings: Settings) {
         if std::mem::replace(&mut self.world.settings, settings) != settings {
@@ -188,6 +210,7 @@ impl Engine {
     /// Plans a service, dirty or not; also one never heard of, for a member that holds something of it.
     pub fn plan(&mut self, key: &ServiceKey, now: Time) -> Outcome {
         self.dirty.remove(key);
+        self.world.draw();
         let mut last = self.last.remove(key).unwrap_or_default();
         let (plan, memory) = services::plan(&self.world, key, &mut last.cache, now);
         let touched = last.plan.as_ref().map_or(Touched::Everything, |before| plan.touched_since(before));
@@ -195,6 +218,9 @@ impl Engine {
             (Touched::Nothing, Some(before)) if before.balanced == plan.balanced => before,
             (Touched::Nothing | Touched::Slices(_) | Touched::Everything, _) => Arc::new(plan),
         };
+        if touched == Touched::Everything {
+            self.note_waiting(&plan);
+        }
         let update = self.remember(key, memory);
         let asked = self.world.intents.as_ref().is_some_and(|intents| intents.contains_key(key));
         if asked || self.world.memory.contains_key(key) || self.world.services.contains_key(key) {
@@ -237,10 +263,49 @@ impl Engine {
         match new {
             Some(new) if self.world.memory.get(key) == Some(&new) => None,
             Some(new) => {
+                self.recount(key, Some(&new));
                 self.world.memory.insert(key.clone(), new.clone());
                 Some(MemoryUpdate::Put(key.clone(), new))
             }
-            None => self.world.memory.remove(key).map(|_| MemoryUpdate::Forget(key.clone())),
+            None => {
+                self.recount(key, None);
+                self.world.memory.remove(key).map(|_| MemoryUpdate::Forget(key.clone()))
+            }
+        }
+    }
+
+    /// Counts what is remembered; where room was made, some of those that wait for it are planned again.
+    fn recount(&mut self, key: &ServiceKey, new: Option<&ServiceMemory>) {
+        const AT_ONCE: usize = 16; // one that comes and goes must not cost a plan of all that wait
+        let there = |memory: Option<&ServiceMemory>, id: &ClusterId| {
+            memory.is_some_and(|memory| memory.exports.contains_key(id))
+        };
+        let World { memory, exports, .. } = &mut self.world;
+        let before = memory.get(key);
+        for id in before.into_iter().flat_map(|memory| memory.exports.keys()).filter(|id| !there(new, id)) {
+            exports.remove(id, &key.namespace);
+            let waiting = self.waiting.get(id).into_iter().flatten();
+            self.dirty.extend(waiting.take(AT_ONCE).cloned());
+        }
+        for id in new.into_iter().flat_map(|memory| memory.exports.keys()).filter(|id| !there(before, id)) {
+            exports.add(id, &key.namespace);
+        }
+    }
+
+    fn note_waiting(&mut self, plan: &Plan) {
+        for (id, part) in &plan.clusters {
+            let waits = match part.export.as_ref().map(|export| export.valid) {
+                Some(Err(Invalid::TooMuch(why))) => why.limit.is_quota(),
+                Some(Err(_) | Ok(())) | None => false,
+            };
+            if waits {
+                self.waiting.entry(id.clone()).or_default().insert(plan.service.clone());
+            } else if let Some(waiting) = self.waiting.get_mut(id) {
+                waiting.remove(&plan.service);
+                if waiting.is_empty() {
+                    self.waiting.remove(id);
+                }
+            }
         }
     }
 }

@@ -44,10 +44,12 @@ pub mod check;
 pub mod engine;
 pub mod explain;
 pub mod facts;
+pub mod fences;
 pub mod few;
 #[cfg(test)]
 mod fixture;
 pub mod intent;
+pub mod limits;
 pub mod memory;
 pub mod names;
 pub mod network;

@@ -18,6 +18,16 @@ pub struct BadName {
     pub text: String,
 }
 
+impl BadName {
+    /// Says what was expected, with as much of the text as a person needs: whoever sent it may have sent a megabyte.
+    pub fn new(kind: &'static str, text: &str) -> Self {
+        const LONGEST: usize = 100;
+        let short = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default();
+        let text = if short.len() < text.len() { format!("{short}…") } else { text.to_owned() };
+        Self { kind, text }
+    }
+}
+
 macro_rules! names {
     ($($(#[$doc:meta])* $type:ident: $kind:literal by $rule:path;)*) => {$(
         $(#[$doc])*
@@ -31,7 +41,7 @@ macro_rules! names {
                 if $rule(text.as_ref()) {
                     Ok(Self(text.into()))
                 } else {
-                    Err(BadName { kind: $kind, text: text.as_ref().to_owned() })
+                    Err(BadName::new($kind, text.as_ref()))
                 }
             }
 

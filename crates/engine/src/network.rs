@@ -1,7 +1,13 @@
-//! Address families, and the rule for addresses that may enter another cluster.
+//! Address families, and the rule for addresses that may enter another cluster: one judge for imports, native access and balancers.
+//!
+//! What a member may announce is the operator's word, or what was read off it at its join and shown to him. Its own later words change
+//! nothing. Start at [`territory::Territory`].
+
+mod special;
+pub mod territory;
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -33,19 +39,89 @@ impl Family {
     }
 }
 
-/// Where a cluster's endpoints may be.
+/// What is known of where a member is. Each range by how it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Networks {
-    /// The operator's word: ranges that pass whatever they are (the sandbox declares its part of 127.0.0.0/8).
-    pub declared: Vec<IpNet>,
-    /// The operator's word: the pod networks. When there are any, only they, the nodes and `declared` pass.
+    /// The operator's word.
+    pub declared: Ranges,
+    /// The operator's word: ranges of loopback that pass, such as the sandbox's. Nothing else that is always refused does.
+    pub endpoints: Vec<IpNet>,
+    /// Read off the member when it joined, and shown to the operator.
+    pub observed: Ranges,
+    /// Whether what was observed binds the member itself. Of one that joined by an older release it does not: nobody had been told.
+    pub binding: bool,
+    /// Read off a member that joined without that, when it was first heard: it binds the member, and denies nothing to others.
+    pub learnt: Ranges,
+    /// Since when it is a member, in seconds: of two with one observed range the elder has it.
+    pub since: i64,
+}
+
+impl Networks {
+    /// Whether some of its pod networks are known: then nothing outside of its ranges passes.
+    pub fn knows_pods(&self) -> bool {
+        let observed = self.binding && !self.observed.pods.is_empty();
+        observed || [&self.declared, &self.learnt].into_iter().any(|ranges| !ranges.pods.is_empty())
+    }
+}
+
+/// Ranges by what they are for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Ranges {
+    /// Of pods.
     pub pods: Vec<IpNet>,
-    /// The cluster's word: the addresses of its nodes, for pods on the host network.
-    pub nodes: BTreeSet<IpAddr>,
+    /// Of nodes, for pods on the host network.
+    pub nodes: Vec<IpNet>,
+    /// Of Services. Nobody announces one.
+    pub services: Vec<IpNet>,
+    /// Of the API. Nobody announces one.
+    pub api: Vec<IpNet>,
+}
+
+/// What a member's Node objects say: its own word.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Nodes {
+    /// Their addresses.
+    pub addresses: BTreeSet<IpAddr>,
+    /// The networks of their pods.
+    pub pods: BTreeSet<IpNet>,
+}
+
+/// Addresses that are no member's.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reserved {
+    /// The hub's own.
+    pub hub: Vec<IpNet>,
+    /// Those that balancers give to services.
+    pub pool: Vec<IpNet>,
+}
+
+/// What a range is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Use {
+    /// Pods.
+    Pods,
+    /// Nodes.
+    Nodes,
+    /// Services.
+    Services,
+    /// The API.
+    Api,
+    /// Endpoints of any kind, by the operator's word.
+    Endpoints,
+}
+
+impl Use {
+    /// Whether endpoints of an owner may be there.
+    pub fn announces(self) -> bool {
+        match self {
+            Self::Pods | Self::Nodes | Self::Endpoints => true,
+            Self::Services | Self::Api => false,
+        }
+    }
 }
 
 /// Why an address may not enter another cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AddressRefused {
     /// It would reach the consumer's own host.
     Loopback,
@@ -57,99 +133,35 @@ pub enum AddressRefused {
     Multicast,
     /// It is where clouds answer with credentials.
     Metadata,
-    /// Pod networks are declared, and it is in none of them, nor a node's.
+    /// The hub has it.
+    OfTheHub,
+    /// Balancers give it to services.
+    OfABalancer,
+    /// Another member has it. Which one is not said: whoever announces it has no right to know.
+    OfAnotherMember(Use),
+    /// Pod networks are known, and it is in none of the member's ranges.
     OutsideDeclaredNetworks,
     /// It is not of its slice's family.
     WrongFamily,
 }
 
-/// Alibaba's, Azure's and Amazon's; those on the link are refused as such.
-const METADATA: [IpAddr; 3] = [
-    IpAddr::V4(std::net::Ipv4Addr::new(100, 100, 100, 200)),
-    IpAddr::V4(std::net::Ipv4Addr::new(168, 63, 129, 16)),
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
-];
-
-impl Networks {
-    /// May traffic of other clusters be pointed at this address, on this cluster's word?
-    pub fn judge(&self, address: IpAddr, family: Family) -> Result<(), AddressRefused> {
-        if Family::of(address) != family {
-            return Err(AddressRefused::WrongFamily);
-        }
-        let address = address.to_canonical(); // ::ffff:127.0.0.1 is loopback too
-        let within = |ranges: &[IpNet]| ranges.iter().any(|range| range.contains(&address));
-        if within(&self.declared) {
-            return Ok(());
-        }
-        let (link_local, broadcast) = match address {
-            IpAddr::V4(v4) => (v4.is_link_local(), v4.is_broadcast()),
-            IpAddr::V6(v6) => (v6.is_unicast_link_local(), false),
-        };
-        let this_network = matches!(address, IpAddr::V4(v4) if v4.octets()[0] == 0);
-        if address.is_unspecified() || this_network {
-            Err(AddressRefused::Unspecified)
-        } else if address.is_loopback() {
-            Err(AddressRefused::Loopback)
-        } else if link_local {
-            Err(AddressRefused::LinkLocal)
-        } else if address.is_multicast() || broadcast {
-            Err(AddressRefused::Multicast)
-        } else if METADATA.contains(&address) {
-            Err(AddressRefused::Metadata)
-        } else if !self.pods.is_empty() && !within(&self.pods) && !self.nodes.contains(&address) {
-            Err(AddressRefused::OutsideDeclaredNetworks)
-        } else {
-            Ok(())
+impl AddressRefused {
+    /// For a metric.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Loopback => "Loopback",
+            Self::LinkLocal => "LinkLocal",
+            Self::Unspecified => "Unspecified",
+            Self::Multicast => "Multicast",
+            Self::Metadata => "Metadata",
+            Self::OfAnotherMember(_) => "OfAnotherMember",
+            Self::OfTheHub => "OfTheHub",
+            Self::OfABalancer => "OfABalancer",
+            Self::OutsideDeclaredNetworks => "OutsideDeclaredNetworks",
+            Self::WrongFamily => "WrongFamily",
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cidr(text: &str) -> IpNet {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn only_addresses_that_lead_to_the_source_pass() {
-        use AddressRefused::*;
-        let open = Networks::default();
-        let sandbox = Networks { declared: vec![cidr("127.8.0.0/16")], ..Networks::default() };
-        let strict = Networks {
-            pods: vec![cidr("10.1.0.0/16"), cidr("fd01::/64")],
-            nodes: ["192.168.0.4".parse().unwrap()].into(),
-            ..Networks::default()
-        };
-        for (networks, address, want) in [
-            (&open, "10.1.2.3", Ok(())),
-            (&open, "127.0.0.1", Err(Loopback)),
-            (&open, "::1", Err(Loopback)),
-            (&open, "::ffff:127.0.0.1", Err(Loopback)),
-            (&open, "169.254.169.254", Err(LinkLocal)),
-            (&open, "fe80::1", Err(LinkLocal)),
-            (&open, "0.0.0.0", Err(Unspecified)),
-            (&open, "0.1.2.3", Err(Unspecified)),
-            (&open, "::", Err(Unspecified)),
-            (&open, "224.0.0.1", Err(Multicast)),
-            (&open, "ff02::1", Err(Multicast)),
-            (&open, "255.255.255.255", Err(Multicast)),
-            (&open, "fd00:ec2::254", Err(Metadata)),
-            (&open, "100.100.100.200", Err(Metadata)),
-            (&open, "168.63.129.16", Err(Metadata)),
-            (&open, "::ffff:168.63.129.16", Err(Metadata)),
-            (&sandbox, "127.8.3.4", Ok(())),
-            (&sandbox, "127.9.3.4", Err(Loopback)),
-            (&strict, "10.1.2.3", Ok(())),
-            (&strict, "192.168.0.4", Ok(())),
-            (&strict, "192.168.0.5", Err(OutsideDeclaredNetworks)),
-            (&strict, "fd01::9", Ok(())),
-            (&strict, "fd02::9", Err(OutsideDeclaredNetworks)),
-        ] {
-            let address: IpAddr = address.parse().unwrap();
-            assert_eq!(networks.judge(address, Family::of(address)), want, "{address}");
-        }
-        assert_eq!(open.judge("10.0.0.1".parse().unwrap(), Family::V6), Err(WrongFamily));
-    }
-}
+mod tests;

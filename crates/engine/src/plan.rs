@@ -12,6 +12,7 @@ use crate::facts::{
     EndpointConditions, InternalTrafficPolicy, Pairs, Protocol, ServicePort, SessionAffinity, SlicePort,
     TrafficDistribution,
 };
+use crate::fences::Fenced;
 use crate::names::{ClusterId, Hostname, NodeName, PortName, ServiceKey, ServiceName, SliceName, Uid, Zone};
 use crate::network::Family;
 use crate::reason::{
@@ -135,6 +136,8 @@ pub enum WhyAbsent {
     NoNamespace,
     /// Its namespace is imported only where a ServiceImport of the hub goes, and none goes there.
     NotAsked,
+    /// The hub's operator does not let it.
+    Fenced(Fenced),
 }
 
 /// Why a cluster is left alone.

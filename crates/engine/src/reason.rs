@@ -8,13 +8,16 @@ use atoll_api::names::reason;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
+use crate::fences::Fenced;
 use crate::intent::imports::ImportPort;
+use crate::limits::Exceeded;
 use crate::names::{ClusterId, PortName, ServiceName};
 use crate::network::{AddressRefused, Family};
+use crate::plan::Plan;
 use crate::time::Time;
 
 /// Why an export is not a constituent of its service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Invalid {
     /// There is no Service of its name.
     NoService,
@@ -24,6 +27,10 @@ pub enum Invalid {
     DerivedService,
     /// `default/kubernetes` is each cluster's own.
     KubernetesApi,
+    /// The hub's operator does not let it cross.
+    Fenced(Fenced),
+    /// It is more than a cluster may say.
+    TooMuch(Exceeded),
 }
 
 impl Invalid {
@@ -34,6 +41,16 @@ impl Invalid {
             Self::ExternalName | Self::DerivedService | Self::KubernetesApi => {
                 reason::export::INVALID_SERVICE_TYPE
             }
+            Self::Fenced(_) => reason::export::NOT_ALLOWED,
+            Self::TooMuch(_) => reason::export::LIMIT_EXCEEDED,
+        }
+    }
+
+    /// Whether the export is remembered all the same. What was refused for its size or by the operator leaves no trace.
+    pub fn is_remembered(self) -> bool {
+        match self {
+            Self::NoService | Self::ExternalName | Self::DerivedService | Self::KubernetesApi => true,
+            Self::Fenced(_) | Self::TooMuch(_) => false,
         }
     }
 }
@@ -112,6 +129,55 @@ pub enum WhyKeyRefused {
     Malformed,
     /// With it, there would be more than an object may carry.
     TooMuch,
+}
+
+/// What of a member's is refused, for whoever counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refused {
+    /// Endpoints.
+    Address(AddressRefused),
+    /// The export.
+    Export(Invalid),
+}
+
+impl Refused {
+    /// For a metric.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Address(why) => why.as_str(),
+            Self::Export(why) => why.as_str(),
+        }
+    }
+}
+
+/// What a plan refuses.
+pub fn refused(plan: &Plan) -> impl Iterator<Item = (ClusterId, Refused)> {
+    let of_exports = plan.clusters.iter().filter_map(|(id, part)| {
+        let why = match part.export.as_ref()?.ready {
+            ExportReady::Exported { refused } => Refused::Address(refused?),
+            ExportReady::Failed(ExportFailed::AllEndpointsRefused(why)) => Refused::Address(why),
+            ExportReady::Pending(why) | ExportReady::Failed(ExportFailed::Invalid(why)) => {
+                Refused::Export(why)
+            }
+        };
+        Some((id.clone(), why))
+    });
+    let notes = plan.crossing.iter().flat_map(|crossing| &crossing.notes);
+    let of_crossing = notes.filter_map(|note| match note {
+        CrossNote::AddressRefused { cluster, why } => Some((cluster.clone(), Refused::Address(*why))),
+        CrossNote::Fenced { cluster, why } => Some((cluster.clone(), Refused::Export(Invalid::Fenced(*why)))),
+        CrossNote::TooMuch { cluster, why } => {
+            Some((cluster.clone(), Refused::Export(Invalid::TooMuch(*why))))
+        }
+        CrossNote::NotAMember { .. }
+        | CrossNote::KubernetesApi
+        | CrossNote::Closed(_)
+        | CrossNote::NoService { .. }
+        | CrossNote::ExternalName { .. }
+        | CrossNote::NoSuchPort { .. }
+        | CrossNote::NoNamespace { .. } => None,
+    });
+    of_exports.chain(of_crossing)
 }
 
 /// Whether an export is ready. `Exported` when the endpoints are pushed to the importers.
@@ -308,5 +374,28 @@ pub enum CrossNote {
     NoNamespace {
         /// The consumer.
         cluster: ClusterId,
+    },
+    /// Nothing of the namespace crosses.
+    Closed(Fenced),
+    /// A provider or consumer that is named may not be one.
+    Fenced {
+        /// The cluster.
+        cluster: ClusterId,
+        /// Why.
+        why: Fenced,
+    },
+    /// A provider has more endpoints than it may; none of them is used.
+    TooMuch {
+        /// The provider.
+        cluster: ClusterId,
+        /// By what.
+        why: Exceeded,
+    },
+    /// Some of a provider's endpoints stay behind.
+    AddressRefused {
+        /// The provider.
+        cluster: ClusterId,
+        /// Why, as an example.
+        why: AddressRefused,
     },
 }

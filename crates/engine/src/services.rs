@@ -40,6 +40,7 @@ use self::recall::{Recalled, Verdicts};
 use self::slices::{PortRule, Rules};
 use self::sources::Sources;
 use crate::facts::{Capabilities, NamespaceState};
+use crate::fences::Fence;
 use crate::intent::Intent;
 use crate::intent::imports::{ImportPort, Wanted};
 use crate::memory::ServiceMemory;
@@ -59,7 +60,8 @@ pub struct Cache {
 
 /// Plans one service; says what is to be remembered of it.
 pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (Plan, Option<ServiceMemory>) {
-    let mut recalled = recall::recall(world, key, &mut cache.verdicts, now);
+    let fence = world.fences.around(&key.namespace);
+    let mut recalled = recall::recall(world, key, &fence, &mut cache.verdicts, now);
     let merged = remerge(cache, std::mem::take(&mut recalled.constituents));
     match &merged {
         Some((merged, same)) => {
@@ -75,12 +77,12 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
     }
     let merged = merged.map(|(merged, _)| merged);
 
-    let mut crossed = mcs::cross(world, key, &mut cache.crossing);
+    let mut crossed = mcs::cross(world, key, &fence, &mut cache.crossing);
     let targets = naming::derived(key);
     let mut clusters = LiteMap::with_capacity(world.clusters.len());
     let mut shared: Vec<(&Capabilities, &[ImportPort], Derived, ImportPlan)> = Vec::new();
     for (id, cluster) in &world.clusters {
-        let import = match import(world, key, (id, cluster), &recalled, merged.as_deref()) {
+        let import = match import(world, key, (id, cluster), &fence, &recalled, merged.as_deref()) {
             Import::Left(why) => ImportPlan::Untouched(why),
             Import::Empty(why) => {
                 if let Some(memory) = &mut recalled.memory {
@@ -102,7 +104,7 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
                 match same {
                     Some((_, _, _, plan)) => plan.clone(),
                     None => {
-                        let here = importer::Here { id, capabilities, name: &name, ports };
+                        let here = importer::Here { id, capabilities, name: &name, ports, fence: &fence };
                         let plan = importer::import(world, merged, &mut cache.sources, &here);
                         if !exports {
                             shared.push((capabilities, ports, name, plan.clone()));
@@ -143,6 +145,7 @@ fn import<'a>(
     world: &'a World,
     key: &ServiceKey,
     (id, cluster): (&ClusterId, &'a Cluster),
+    fence: &Fence<'_>,
     recalled: &Recalled,
     merged: Option<&'a Merged>,
 ) -> Import<'a> {
@@ -151,6 +154,9 @@ fn import<'a>(
         None => return Import::Empty(WhyAbsent::NoNamespace),
         Some(NamespaceState::Terminating) => return Import::Left(WhyUntouched::NamespaceTerminating),
         Some(NamespaceState::Active) => {}
+    }
+    if let Err(why) = fence.import(id) {
+        return Import::Empty(WhyAbsent::Fenced(why));
     }
     match (world.imports.wanted(key, id), merged) {
         (Wanted::No, _) => Import::Empty(WhyAbsent::NotAsked),

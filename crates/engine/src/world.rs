@@ -8,12 +8,14 @@ use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Capabilities, Contact, ExportFact, NamespaceState, ServiceFact, Settings, SliceFact};
+use crate::fences::{Exports, Fences};
 use crate::few;
 use crate::intent::CrossCluster;
 use crate::intent::imports::HubImports;
 use crate::memory::Memory;
 use crate::names::{ClusterId, Namespace, ServiceKey, SliceName};
-use crate::network::Networks;
+use crate::network::territory::Territory;
+use crate::network::{Networks, Nodes, Reserved};
 use crate::time::Time;
 
 /// Facts and memory: all that a plan is made of.
@@ -32,6 +34,15 @@ pub struct World {
     pub imports: HubImports,
     /// What holds for exports that do not say otherwise.
     pub settings: Settings,
+    /// Who may export and import what.
+    pub fences: Arc<Fences>,
+    /// How many exports of each cluster are remembered.
+    pub exports: Exports,
+    /// Addresses that are no member's.
+    pub reserved: Reserved,
+    /// Whose every range is; brought up to date before a plan is made.
+    pub territory: Arc<Territory>,
+    redraw: bool,
 }
 
 /// A member of the clusterset.
@@ -41,7 +52,7 @@ pub struct Cluster {
     pub heard: Option<Capabilities>,
     /// Whether it can be reached.
     pub contact: Contact,
-    /// Where its endpoints may be.
+    /// Where it is: the operator's word, and what was pinned.
     pub networks: Arc<Networks>,
     /// Its namespaces.
     pub namespaces: BTreeMap<Namespace, NamespaceState>,
@@ -94,8 +105,10 @@ pub enum Change {
     Heard(Capabilities),
     /// It can, or can't, be reached.
     Contact(Contact),
-    /// Where its endpoints may be.
+    /// Where it is. The hub says so, never the member.
     Networks(Networks),
+    /// What its Node objects say. It widens nothing: the hub may pin it, once.
+    Nodes(Nodes),
     /// A namespace, or its absence.
     Namespace(Namespace, Option<NamespaceState>),
     /// A Service, or its absence.
@@ -123,13 +136,14 @@ pub(crate) enum Reach {
 impl World {
     /// A world that only remembers: each cluster in memory is a member not heard from.
     pub fn remembering(settings: Settings, memory: Memory) -> Self {
-        let mut clusters = BTreeMap::new();
-        for service in memory.values() {
+        let (mut clusters, mut exports) = (BTreeMap::new(), Exports::default());
+        for (key, service) in &memory {
+            service.exports.keys().for_each(|id| exports.add(id, &key.namespace));
             for id in service.exports.keys().chain(&service.hashed_in) {
                 clusters.entry(id.clone()).or_insert_with(Cluster::default);
             }
         }
-        Self { clusters, memory, settings, ..Self::default() }
+        Self { clusters, memory, settings, exports, ..Self::default() }
     }
 
     /// The members not heard from since the hub started.
@@ -140,6 +154,25 @@ impl World {
     /// What a cluster holds of a service.
     pub fn holding(&self, key: &ServiceKey, cluster: &ClusterId) -> Option<&Holding> {
         self.services.get(key)?.get(cluster)
+    }
+
+    /// Brings the table of ranges up to date. One that says the same stays the same: slices are recognised by it.
+    pub(crate) fn draw(&mut self) {
+        if std::mem::take(&mut self.redraw) {
+            let members = self.clusters.iter().map(|(id, cluster)| (id, &*cluster.networks));
+            let drawn = Territory::new(members, &self.reserved);
+            if drawn != *self.territory {
+                self.territory = Arc::new(drawn);
+            }
+        }
+    }
+
+    /// Addresses that are no member's from here on; says whether that is new.
+    pub(crate) fn reserve(&mut self, reserved: Reserved) -> bool {
+        let changed = self.reserved != reserved;
+        self.reserved = reserved;
+        self.redraw |= changed;
+        changed
     }
 
     /// Takes in a change; says how far it reaches. What comes from a stranger changes nothing.
@@ -158,6 +191,7 @@ impl World {
         match change {
             Change::Joined => Reach::Nobody,
             Change::Left => {
+                self.redraw |= *cluster.networks != Networks::default();
                 self.clusters.remove(id);
                 self.services.retain(|_, holdings| {
                     holdings.remove(id);
@@ -177,9 +211,11 @@ impl World {
                 let changed = *cluster.networks != networks;
                 if changed {
                     cluster.networks = Arc::new(networks);
+                    self.redraw = true;
                 }
-                when(changed, Reach::Exporter(id.clone()))
+                when(changed, Reach::Everybody) // what is one's is not the others'
             }
+            Change::Nodes(_) => Reach::Nobody,
             Change::Namespace(name, state) => {
                 let old = match state {
                     Some(state) => cluster.namespaces.insert(name.clone(), state),

@@ -10,6 +10,8 @@ pub(crate) mod identify;
 pub mod join;
 pub(crate) mod members;
 pub mod networks;
+pub(crate) mod own;
+pub(crate) mod pin;
 pub mod reach;
 pub(crate) mod renew;
 pub mod revoke;

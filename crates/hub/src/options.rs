@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use atoll_engine::facts::Settings;
+use atoll_engine::names::Namespace;
 use atoll_lb_kube::Pool;
 
 use crate::mcs::balancing::Balancing;
@@ -62,6 +63,10 @@ pub struct Options {
     pub propagation: Propagation,
     /// Whether members may be used that were joined without a check of their certificate.
     pub allow_insecure_members: bool,
+    /// System namespaces whose services are shared.
+    pub allowed_namespaces: Vec<Namespace>,
+    /// Namespaces whose services are not shared: names, or names in which `*` stands for any part.
+    pub denied_namespaces: Vec<String>,
 }
 
 impl Options {
@@ -79,6 +84,8 @@ impl Options {
             audit: None,
             propagation: Propagation::default(),
             allow_insecure_members: false,
+            allowed_namespaces: Vec::new(),
+            denied_namespaces: Vec::new(),
         }
     }
 }

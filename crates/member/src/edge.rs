@@ -10,6 +10,7 @@ pub(crate) mod slice;
 use atoll_api::types::{ClusterProperty, ServiceExport, ServiceImport};
 use atoll_engine::facts::NamespaceState;
 use atoll_engine::names::{BadName, Namespace, NodeName};
+use atoll_engine::network::Nodes;
 use atoll_link::Problem;
 use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -72,7 +73,10 @@ impl Readable for Node {
             .filter(|address| ["InternalIP", "ExternalIP"].contains(&address.type_.as_str()))
             .filter_map(|address| address.address.parse::<std::net::IpAddr>().ok())
             .map(|address| address.to_canonical());
-        Ok(Some(Seen::Node(name, addresses.collect())))
+        let spec = self.spec.as_ref();
+        let pods = spec.into_iter().flat_map(|spec| spec.pod_cidrs.iter().flatten().chain(&spec.pod_cidr));
+        let pods = pods.filter_map(|range| range.parse().ok()).collect();
+        Ok(Some(Seen::Node(name, Nodes { addresses: addresses.collect(), pods })))
     }
 }
 
@@ -138,9 +142,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_its_addresses() {
+    fn a_node_is_its_addresses_and_the_networks_of_its_pods() {
         let node = serde_json::from_value::<Node>(serde_json::json!({
             "metadata": {"name": "node-1"},
+            "spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24", "fd01::/64", "none"]},
             "status": {"addresses": [
                 {"type": "Hostname", "address": "node-1"},
                 {"type": "InternalIP", "address": "192.168.0.4"},
@@ -151,11 +156,15 @@ mod tests {
             ]},
         }));
         let edge = Edge { hub: "hub".into(), interned: std::sync::Arc::default() };
-        let Ok(Some(Seen::Node(name, addresses))) = node.unwrap().read(&edge, &mut Vec::new()) else {
+        let Ok(Some(Seen::Node(name, Nodes { addresses, pods }))) =
+            node.unwrap().read(&edge, &mut Vec::new())
+        else {
             panic!()
         };
         assert_eq!(name.as_str(), "node-1");
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        assert_eq!(addresses, ["192.168.0.4", "fd00::4", "203.0.113.4"]);
+        assert_eq!(addresses, ["192.168.0.4", "203.0.113.4", "fd00::4"]);
+        let pods: Vec<String> = pods.iter().map(ToString::to_string).collect();
+        assert_eq!(pods, ["10.1.0.0/24", "fd01::/64"]);
     }
 }

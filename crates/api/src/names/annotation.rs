@@ -103,14 +103,22 @@ pub mod import {
 pub mod network {
     /// The pod networks, by the operator's word: endpoints outside of them and the nodes stay behind.
     pub const PODS: &str = "atoll.dev/pod-cidrs";
+    /// The networks of the nodes, by the operator's word: also of nodes that are yet to come.
+    pub const NODES: &str = "atoll.dev/node-cidrs";
     /// The service networks, by the operator's word.
     pub const SERVICES: &str = "atoll.dev/service-cidrs";
-    /// Ranges whose endpoints pass whatever they are.
+    /// Ranges of loopback addresses whose endpoints pass.
     pub const ENDPOINTS: &str = "atoll.dev/endpoint-cidrs";
-    /// The pod networks as the member's nodes gave them at join: for the overlap check only.
+    /// The pod networks as they were read off the member at join: pinned, with [`OBSERVED_NODES`] beside it.
     pub const OBSERVED_PODS: &str = "atoll.dev/observed-pod-cidrs";
-    /// The service networks as the member's API gave them at join: for the overlap check only.
+    /// The service networks as the member's API gave them at join.
     pub const OBSERVED_SERVICES: &str = "atoll.dev/observed-service-cidrs";
+    /// The addresses of the nodes as they were at join. Where it stands, even empty, what was observed is pinned: it binds the member.
+    pub const OBSERVED_NODES: &str = "atoll.dev/observed-node-cidrs";
+    /// The pod networks as the nodes gave them when the hub first heard a member that joined without the above. The hub writes it once.
+    pub const LEARNT_PODS: &str = "atoll.dev/learnt-pod-cidrs";
+    /// The addresses of the nodes at that moment. The hub writes it once.
+    pub const LEARNT_NODES: &str = "atoll.dev/learnt-node-cidrs";
 }
 
 /// On a binding in the hub: the policy that has its object. Karmada's tools read them.

@@ -24,6 +24,8 @@ pub mod cluster {
     pub const READY: &str = "Ready";
     /// `status.apiEnablements` lists everything that the member serves.
     pub const COMPLETE_API_ENABLEMENTS: &str = "CompleteAPIEnablements";
+    /// It is known where the member's endpoints may be, and nothing else passes. Ours.
+    pub const NETWORKS_DECLARED: &str = "NetworksDeclared";
 }
 
 /// On a `MultiClusterService` (Karmada).

@@ -44,6 +44,12 @@ pub mod binding {
     pub const NOT_BELIEVED: &str = "BindingNotBelieved";
 }
 
+/// On a `Cluster`.
+pub mod cluster {
+    /// What the member says of its networks was pinned when it was first heard. Ours.
+    pub const NETWORKS_PINNED: &str = "NetworksPinned";
+}
+
 /// On a Namespace of the hub.
 pub mod namespace {
     /// Its [`super::super::annotation::IMPORT`] has a value that we do not know. Ours.

@@ -64,6 +64,18 @@ pub mod networking {
     pub const LOAD_BALANCER: &str = "LoadBalancer";
 }
 
+/// Our own kinds, in the hub.
+pub mod own {
+    /// The group of [`SHARING_POLICY`].
+    pub const GROUP: &str = "atoll.dev";
+    /// The only version.
+    pub const V1ALPHA1: &str = "v1alpha1";
+    /// Which clusters share the services of which namespaces.
+    pub const SHARING_POLICY: &str = "SharingPolicy";
+    /// Plural of [`SHARING_POLICY`].
+    pub const SHARING_POLICIES: &str = "sharingpolicies";
+}
+
 /// Karmada's policies, in the hub: users' manifests and `kubectl get pp` read them.
 pub mod policy {
     /// The group of all four.

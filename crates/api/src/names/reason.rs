@@ -9,6 +9,11 @@ pub mod export {
     /// `Valid` is False: the Service is of a type that can't be exported, such as `ExternalName`.
     pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
 
+    /// `Valid` is False: the hub's operator does not let it cross. Ours.
+    pub const NOT_ALLOWED: &str = "NotAllowed";
+    /// `Valid` is False: it is more than a cluster may export; the message names the limit. Ours.
+    pub const LIMIT_EXCEEDED: &str = "LimitExceeded";
+
     /// `Ready` is True where the hub writes to the members (push).
     pub const EXPORTED: &str = "Exported";
     /// `Ready` is True where members fetch from the hub (pull).
@@ -78,6 +83,14 @@ pub mod cluster {
     pub const IDENTITY_MISMATCH: &str = "IdentityMismatch";
     /// False: another `Cluster` is the same cluster. Ours.
     pub const ALREADY_A_MEMBER: &str = "AlreadyAMember";
+    /// `NetworksDeclared` is True: the operator has declared the pod networks. Ours.
+    pub const NETWORKS_DECLARED: &str = "Declared";
+    /// `NetworksDeclared` is True: they were read off the member at join. Ours.
+    pub const NETWORKS_READ_AT_JOIN: &str = "ReadAtJoin";
+    /// `NetworksDeclared` is True: they were read off the member when it was first heard. Ours.
+    pub const NETWORKS_READ_AT_FIRST_CONTACT: &str = "ReadAtFirstContact";
+    /// `NetworksDeclared` is False: nobody knows them, and every address that is no other's passes. Ours.
+    pub const NETWORKS_NOT_DECLARED: &str = "NotDeclared";
 }
 
 /// On a `MultiClusterService` (Karmada).

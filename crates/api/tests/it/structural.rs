@@ -96,6 +96,7 @@ fn crds_have_the_names_that_the_constants_say() {
             kind::networking::MULTI_CLUSTER_SERVICES,
             &[kind::networking::V1ALPHA1],
         ),
+        (kind::own::GROUP, kind::own::SHARING_POLICY, kind::own::SHARING_POLICIES, &[kind::own::V1ALPHA1]),
     ]
     .map(|(group, kind, plural, versions)| {
         (

@@ -1,5 +1,6 @@
 //! `atoll clusters`: lists the members.
 
+use atoll_api::names::annotation::network;
 use atoll_api::names::condition;
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
@@ -62,16 +63,40 @@ impl Clusters {
                 eprintln!("No members found. Join one with `atoll join NAME --cluster-kubeconfig FILE`.");
                 Ok(())
             }
-            Format::Table => output::text(&table(&clusters, false, Timestamp::now())),
-            Format::Wide => output::text(&table(&clusters, true, Timestamp::now())),
+            Format::Table | Format::Wide => {
+                let open = clusters.iter().filter(|cluster| is_open(cluster)).map(ResourceExt::name_any);
+                let open: Vec<String> = open.collect();
+                if !open.is_empty() {
+                    eprintln!(
+                        "note: the pod networks of {} are not declared, so any address that is not another member's can be exported from there; see `atoll join --pod-cidr`",
+                        open.join(", ")
+                    );
+                }
+                output::text(&table(&clusters, matches!(self.output, Format::Wide), Timestamp::now()))
+            }
         }
     }
+}
+
+/// Whether the hub has said that nobody knows where its endpoints may be.
+fn is_open(cluster: &Cluster) -> bool {
+    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+    let mut declared = conditions.filter(|one| one.type_ == condition::cluster::NETWORKS_DECLARED);
+    declared.any(|one| one.status == "False")
+}
+
+/// The pod networks that count, as the hub counts them.
+fn pods(cluster: &Cluster) -> Option<String> {
+    let of = |key: &str| cluster.annotations().get(key).filter(|text| !text.is_empty()).cloned();
+    let pinned = cluster.annotations().contains_key(network::OBSERVED_NODES);
+    let observed = || of(network::OBSERVED_PODS).filter(|_| pinned);
+    of(network::PODS).or_else(observed).or_else(|| of(network::LEARNT_PODS))
 }
 
 fn table(clusters: &[Cluster], wide: bool, now: Timestamp) -> String {
     let mut header = vec!["NAME", "VERSION", "MODE", "READY", "AGE"];
     if wide {
-        header.extend(["ZONES", "REGION", "PROVIDER", "API-ENDPOINT", "REASON"]);
+        header.extend(["ZONES", "REGION", "PROVIDER", "API-ENDPOINT", "POD-NETWORKS", "REASON"]);
     }
     let rows = clusters.iter().map(|cluster| row(cluster, wide, now));
     output::table(&header, &rows.collect::<Vec<_>>())
@@ -104,6 +129,7 @@ fn row(cluster: &Cluster, wide: bool, now: Timestamp) -> Vec<String> {
         row.push(or_none(spec.region.clone()));
         row.push(or_none(spec.provider.clone()));
         row.push(or_none(spec.api_endpoint.clone()));
+        row.push(or_none(pods(cluster)));
         row.push(or_none(ready.map(|one| one.reason.clone())));
     }
     row
@@ -138,7 +164,11 @@ tokyo   <none>    Push   Unknown   150m
 ";
         assert_eq!(table(&clusters, false, now), want);
         assert!(
-            table(&clusters, true, now).lines().next().unwrap().ends_with("API-ENDPOINT            REASON")
+            table(&clusters, true, now)
+                .lines()
+                .next()
+                .unwrap()
+                .ends_with("API-ENDPOINT            POD-NETWORKS   REASON")
         );
     }
 }

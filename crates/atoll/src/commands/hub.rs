@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use atoll_engine::facts::{Liveness, Settings};
+use atoll_engine::names::Namespace;
 use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
 use atoll_hub::connect::Api;
@@ -94,6 +95,12 @@ pub(crate) struct Hub {
     /// Use members that were joined with --allow-insecure, without a check of their certificate.
     #[arg(long)]
     allow_insecure_members: bool,
+    /// System namespace, such as kube-system, whose services may be exported and imported. Can be repeated.
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
+    allow_namespace: Vec<Namespace>,
+    /// Namespace whose services are never exported or imported; * stands for any part of a name. Can be repeated.
+    #[arg(long, value_name = "NAME")]
+    deny_namespace: Vec<String>,
     #[command(flatten)]
     audit: audit::AuditLog,
     #[command(flatten)]
@@ -250,6 +257,10 @@ enum LostMembers {
     Withdraw,
 }
 
+fn namespace(text: &str) -> Result<Namespace, String> {
+    Namespace::parse(text).map_err(|_| format!("`{text}` is not the name of a namespace"))
+}
+
 fn address(text: &str) -> Result<Address, String> {
     if text == "none" {
         return Ok(Address(None));
@@ -300,6 +311,8 @@ impl Hub {
             metrics_address: self.metrics_address.0,
             settings: Settings { liveness, ..Settings::default() },
             sync_namespaces: self.namespace_sync,
+            allowed_namespaces: self.allow_namespace,
+            denied_namespaces: self.deny_namespace,
             balancing,
             audit: audit.clone(),
             propagation: self.propagation.propagation(),

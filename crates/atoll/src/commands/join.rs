@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use atoll_hub::join::{Location, Propagation, Request};
+use atoll_hub::join::{Joined, Location, Propagation, Request};
 use atoll_hub::networks::{self, Networks, Ranges};
 use clap::Args;
 use ipnet::IpNet;
@@ -45,13 +45,17 @@ pub(crate) struct Join {
     /// Name of the clusterset; only the first member can set it.
     #[arg(long, value_name = "NAME")]
     clusterset: Option<String>,
-    /// Pod network. Endpoints outside of the declared networks and the nodes are not exported. Can be repeated.
+    /// Pod network [default: read from the cluster once, now]. Endpoints outside of the pod and node networks are not exported. Can be
+    /// repeated.
     #[arg(long = "pod-cidr", value_name = "CIDR", value_parser = networks::range)]
     pods: Vec<IpNet>,
+    /// Network of the nodes, such as those that an autoscaler adds [default: the addresses of the nodes now]. Can be repeated.
+    #[arg(long = "node-cidr", value_name = "CIDR", value_parser = networks::range)]
+    nodes: Vec<IpNet>,
     /// Service network, if the cluster's API does not show it. Can be repeated.
     #[arg(long = "service-cidr", value_name = "CIDR", value_parser = networks::range)]
     services: Vec<IpNet>,
-    /// Network whose endpoints are always exported, such as a part of 127.0.0.0/8. Can be repeated.
+    /// Part of 127.0.0.0/8 whose endpoints are exported. Can be repeated.
     #[arg(long = "endpoint-cidr", value_name = "CIDR", value_parser = networks::range)]
     endpoints: Vec<IpNet>,
     /// Join even if pod or service networks overlap with those of another member.
@@ -122,24 +126,23 @@ impl Join {
             "the hub's token expires at {}; a running hub renews it before, and `atoll cluster revoke {name}` revokes it",
             joined.token_expires
         );
-        if joined.networks.pods.0.is_empty() {
-            eprintln!(
-                "note: the pod network is unknown and was not checked for overlaps; set it with --pod-cidr"
-            );
+        for line in shown(&joined) {
+            eprintln!("{line}");
         }
         Ok(())
     }
 
-    async fn join(
-        self,
-        interrupted: impl Future<Output = ()>,
-    ) -> Result<atoll_hub::join::Joined, atoll_hub::join::JoinError> {
+    async fn join(self, interrupted: impl Future<Output = ()>) -> Result<Joined, atoll_hub::join::JoinError> {
         let ranges = |list: Vec<IpNet>| Ranges(list.into_iter().collect());
         let request = Request {
             name: self.name,
             namespace: self.hub.namespace.clone(),
             clusterset: self.clusterset,
-            declared: Networks { pods: ranges(self.pods), services: ranges(self.services) },
+            declared: Networks {
+                pods: ranges(self.pods),
+                services: ranges(self.services),
+                nodes: ranges(self.nodes),
+            },
             endpoints: ranges(self.endpoints),
             allow_overlap: self.allow_overlap,
             api_endpoint: self.api_endpoint,
@@ -188,4 +191,28 @@ fn system_namespace(name: &str) -> Result<String, String> {
         Some(rest) if !rest.is_empty() && name.len() <= 63 && name.chars().all(good) => Ok(name.to_owned()),
         Some(_) | None => Err("only namespaces such as kube-system need this flag".to_owned()),
     }
+}
+
+/// What was pinned of the cluster's networks, or why nothing was.
+fn shown(joined: &Joined) -> Vec<String> {
+    let how = |declared: &Ranges| if declared.0.is_empty() { "read from the cluster" } else { "declared" };
+    let (networks, declared) = (&joined.networks, &joined.declared);
+    let mut lines = Vec::new();
+    let all = [
+        ("pods", &networks.pods, &declared.pods),
+        ("nodes", &networks.nodes, &declared.nodes),
+        ("services", &networks.services, &declared.services),
+    ];
+    for (what, ranges, declared) in all.into_iter().filter(|(_, ranges, _)| !ranges.0.is_empty()) {
+        lines.push(format!("{what}: {ranges} ({})", how(declared)));
+    }
+    if let Some(stray) = joined.stray.as_ref().filter(|_| networks.pods.0.is_empty()) {
+        lines.push(format!("note: the pod networks that the cluster names do not contain its pod {stray}"));
+    }
+    lines.push(if networks.pods.0.is_empty() {
+        "note: the pod network is unknown, so overlaps were not checked and the cluster can export any address that is not another member's; join again with --pod-cidr".to_owned()
+    } else {
+        "note: only endpoints in these networks of pods and nodes are exported; to add one, join again with --pod-cidr or --node-cidr".to_owned()
+    });
+    lines
 }

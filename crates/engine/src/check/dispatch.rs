@@ -9,6 +9,7 @@ use crate::facts::{Liveness, NamespaceState};
 use crate::intent::CrossCluster;
 use crate::names::{ClusterId, ServiceKey, SliceName};
 use crate::plan::{ClusterPlan, DispatchPlan, ImportPlan, Slice, SlicesFrom, WhyNothing};
+use crate::services::mcs;
 use crate::world::{Cluster, World};
 
 /// Is everything dispatched that should be, and nothing else?
@@ -20,11 +21,14 @@ pub(super) fn dispatch(
     planned: &ClusterPlan,
     report: &mut dyn FnMut(Broken),
 ) {
-    let api = key.is_kubernetes_api();
-    let asked = world.intents.as_ref().map(|intents| intents.get(key).filter(|_| !api));
+    let fence = world.fences.around(&key.namespace);
+    let never = key.is_kubernetes_api() || fence.closed().is_some();
+    let asked = world.intents.as_ref().map(|intents| intents.get(key).filter(|_| !never));
     let consumer = asked.is_some_and(|asked| asked.is_some_and(|asked| asked.consumers.contains(id)));
+    let consumer = consumer && fence.import(id).is_ok();
     let state = cluster.namespaces.get(&key.namespace);
     let provides = asked.is_some_and(|asked| asked.is_some_and(|asked| asked.providers.contains(id)));
+    let provides = provides && fence.export(id).is_ok();
     if provides && !planned.follow {
         report(Broken::ProviderNotFollowed);
     }
@@ -73,6 +77,7 @@ fn sources(
     held: &LiteMap<ClusterId, SlicesFrom>,
     report: &mut dyn FnMut(Broken),
 ) {
+    let fence = world.fences.around(&key.namespace);
     let mut names: BTreeSet<&SliceName> = BTreeSet::new();
     if let ImportPlan::Present { slices, .. } = &planned.import {
         for from in slices.values() {
@@ -90,6 +95,9 @@ fn sources(
         if source == consumer || !asked.providers.contains(source) {
             report(Broken::NotAnExporter { source: named() });
         }
+        if fence.export(source).is_err() {
+            report(Broken::CrossedFence { source: named() });
+        }
         let holding = world.holding(key, source);
         let known = cluster.heard.is_some() && holding.is_some_and(|holding| holding.followed);
         let retains = asked.liveness.unwrap_or(world.settings.liveness) != Liveness::Withdraw;
@@ -105,6 +113,13 @@ fn sources(
             }
             SlicesFrom::Nothing(_) => {}
             SlicesFrom::Exactly(list, _) => {
+                let too_much = holding.is_some_and(|holding| mcs::within_limits(&fence, holding).is_err());
+                if too_much {
+                    if !list.is_empty() {
+                        report(Broken::TooMuch);
+                    }
+                    continue;
+                }
                 let facts = || holding.into_iter().flat_map(|holding| &holding.slices);
                 for (name, _) in facts().filter(|(name, _)| list.iter().all(|s| s.original != **name)) {
                     report(Broken::SliceMissing { source: named(), slice: name.clone() });
@@ -117,7 +132,7 @@ fn sources(
                     if slice.source != *source || fact.is_none() {
                         report(Broken::WrongSource { slice: slice.name.clone() });
                     }
-                    one(cluster, asked, slice, report);
+                    one(world, asked, slice, report);
                     let given = |address| {
                         fact.is_some_and(|(_, fact)| {
                             fact.endpoints.iter().any(|e| e.addresses.contains(address))
@@ -130,14 +145,15 @@ fn sources(
             }
         }
     }
-    for source in world.clusters.keys().filter(|id| asked.providers.contains(id) && *id != consumer) {
+    let provides = |id: &&ClusterId| asked.providers.contains(id) && fence.export(id).is_ok();
+    for source in world.clusters.keys().filter(|id| provides(id) && *id != consumer) {
         if held.get(source).is_none() {
             report(Broken::UnheardWithdrawn { source: source.clone() });
         }
     }
 }
 
-fn one(cluster: &Cluster, asked: &CrossCluster, slice: &Slice, report: &mut dyn FnMut(Broken)) {
+fn one(world: &World, asked: &CrossCluster, slice: &Slice, report: &mut dyn FnMut(Broken)) {
     let name = || slice.name.clone();
     for endpoint in &slice.endpoints {
         if endpoint.node.is_some() || !endpoint.for_nodes.is_empty() {
@@ -147,7 +163,7 @@ fn one(cluster: &Cluster, asked: &CrossCluster, slice: &Slice, report: &mut dyn 
             report(Broken::ForeignHostname { slice: name() });
         }
         for &address in &endpoint.addresses {
-            if let Err(why) = cluster.networks.judge(address, slice.family) {
+            if let Err(why) = super::borders::judge(world, &slice.source, address) {
                 report(Broken::Forbidden { slice: name(), address, why });
             }
         }

@@ -7,6 +7,7 @@ use atoll_api::names::is_reserved;
 use super::Broken;
 use crate::facts::{Capabilities, NamespaceState};
 use crate::intent::imports::Asked;
+use crate::limits;
 use crate::memory::{Offer, ServiceMemory};
 use crate::names::{ClusterId, ServiceKey, ServiceName};
 use crate::plan::{ExportStatus, Import, ImportPlan, Plan, WhyAbsent, WhyUntouched};
@@ -40,7 +41,15 @@ pub(super) fn presence(
                 report(Broken::NamespaceTerminating);
             }
         }
+        (Some(NamespaceState::Active), ImportPlan::Absent(WhyAbsent::Fenced(_))) => {
+            if world.fences.around(&key.namespace).import(id).is_ok() {
+                report(Broken::ImportMissing);
+            }
+        }
         (Some(NamespaceState::Active), ImportPlan::Present { .. }) => {
+            if world.fences.around(&key.namespace).import(id).is_err() {
+                report(Broken::CrossedFence { source: id.clone() });
+            }
             if !exported {
                 report(Broken::ImportOfNothing);
             }
@@ -171,6 +180,10 @@ pub(super) fn status(
                 .filter(|s| s.valid.is_ok());
             let agrees =
                 |other: &ExportStatus| other.conflicts.is_some() && other.conflicts == status.conflicts;
+            let holding = world.holding(&plan.service, id);
+            if status.valid.is_ok() && holding.is_some_and(|holding| limits::of_slices(holding).is_err()) {
+                report(Broken::TooMuch);
+            }
             if status.valid.is_ok() && !told.into_iter().all(agrees) {
                 report(Broken::ConflictNotOnAll);
             }

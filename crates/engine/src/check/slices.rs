@@ -33,6 +33,12 @@ pub(super) fn sources(
         let (export, heard, source_id) = (export_of(source), cluster.heard.is_some(), || source.clone());
         let lost = cluster.contact.lost().filter(|_| source != importer);
         let mut stale = None;
+        if world.fences.around(&key.namespace).export(source).is_err() {
+            if planned.get(source).is_some() || import.stale.contains_key(source) {
+                report(Broken::CrossedFence { source: source_id() });
+            }
+            continue;
+        }
         match (planned.get(source), export) {
             (None, None) if heard => {}
             (Some(SlicesFrom::KeepWhatIsThere(_)), None) if !heard => {}
@@ -129,9 +135,7 @@ fn one(
         for &address in &endpoint.addresses {
             if Family::of(address) != slice.family {
                 report(Broken::MixedFamilies { slice: name() });
-            } else if let Some(Err(why)) =
-                world.clusters.get(source).map(|c| c.networks.judge(address, slice.family))
-            {
+            } else if let Err(why) = super::borders::judge(world, source, address) {
                 report(Broken::Forbidden { slice: name(), address, why });
             }
             if given.is_none() {

@@ -2,6 +2,8 @@
 //!
 //! Messages change only when a fact does: no ages, no counts of endpoints, or each slice change would cost a status write.
 
+use std::borrow::Cow;
+
 use atoll_api::names::reason;
 
 use super::{
@@ -9,9 +11,11 @@ use super::{
     KeyRefused, PortDropped, SliceNote, WhyKeyRefused, Withdrawn,
 };
 use crate::facts::{InternalTrafficPolicy, SessionAffinity, TrafficDistribution};
+use crate::fences::Fenced;
 use crate::intent::imports::ImportPort;
+use crate::limits::{Exceeded, Limit};
 use crate::names::PortName;
-use crate::network::{AddressRefused, Family};
+use crate::network::{AddressRefused, Family, Use};
 use crate::plan::{WhyAbsent, WhyNotDispatched, WhyNothing};
 
 /// The reason of the `Conflict` condition: several are joined by commas.
@@ -62,8 +66,8 @@ fn conflict(Conflict { about, winner, disagree, of }: &Conflict) -> String {
 }
 
 /// The message of `Valid`.
-pub fn valid_message(valid: Result<(), Invalid>) -> &'static str {
-    match valid {
+pub fn valid_message(valid: Result<(), Invalid>) -> Cow<'static, str> {
+    let text = match valid {
         Ok(()) => "The service can be exported.",
         Err(Invalid::NoService) => {
             "This namespace has no Service of this name. Create it, or delete the export."
@@ -77,7 +81,38 @@ pub fn valid_message(valid: Result<(), Invalid>) -> &'static str {
         Err(Invalid::KubernetesApi) => {
             "The Service default/kubernetes belongs to each cluster and can't be exported."
         }
+        Err(Invalid::Fenced(why)) => return format!("Not exported: {}.", fenced(why)).into(),
+        Err(Invalid::TooMuch(why)) => return format!("Not exported: {}.", exceeded(why)).into(),
+    };
+    text.into()
+}
+
+/// Why something does not cross.
+pub fn fenced(why: Fenced) -> &'static str {
+    match why {
+        Fenced::SystemNamespace => {
+            "system namespaces are not shared unless the hub's operator allows them by name (`atoll hub --allow-namespace`, or a SharingPolicy)"
+        }
+        Fenced::DeniedNamespace => "the hub's operator denies this namespace (`atoll hub --deny-namespace`)",
+        Fenced::NotAllowed => "no SharingPolicy of the hub for this namespace allows it for this cluster",
     }
+}
+
+/// Which limit was passed, and by how much.
+pub fn exceeded(Exceeded { limit, most, found }: Exceeded) -> String {
+    let (name, what) = match limit {
+        Limit::Keys => ("exported-keys", "exported labels and annotations"),
+        Limit::Bytes => ("exported-bytes", "bytes of exported labels and annotations"),
+        Limit::Ports => ("ports", "ports of a Service"),
+        Limit::Slices => ("slices", "EndpointSlices of a Service"),
+        Limit::Endpoints => ("endpoints", "endpoints of a Service"),
+        Limit::Exports => ("exports", "ServiceExports of a cluster"),
+        Limit::PolicyServices => {
+            ("quota.services", "services that a cluster exports from the namespaces of a SharingPolicy")
+        }
+        Limit::PolicyEndpoints => ("quota.endpointsPerService", "endpoints of a Service, by a SharingPolicy"),
+    };
+    format!("limit {name} exceeded: at most {most} {what}, found at least {found}")
 }
 
 /// The message of an export's `Ready`.
@@ -88,7 +123,7 @@ pub fn export_message(ready: &ExportReady, refused_keys: &[KeyRefused]) -> Strin
             format!("The service is exported, except for endpoints with {}.", address_refused(*why))
         }
         ExportReady::Pending(why) | ExportReady::Failed(ExportFailed::Invalid(why)) => {
-            valid_message(Err(*why)).to_owned()
+            valid_message(Err(*why)).into_owned()
         }
         ExportReady::Failed(ExportFailed::AllEndpointsRefused(why)) => {
             format!("No endpoint can be reached from other clusters: each has {}.", address_refused(*why))
@@ -153,6 +188,7 @@ pub fn absent(why: WhyAbsent) -> &'static str {
     match why {
         WhyAbsent::NotExported => "no cluster exports the service",
         WhyAbsent::NoNamespace => "the cluster does not have the namespace",
+        WhyAbsent::Fenced(why) => fenced(why),
         WhyAbsent::NotAsked => {
             "its namespace is imported only into clusters that a ServiceImport of the hub is propagated to"
         }
@@ -244,6 +280,14 @@ pub fn cross_note(note: &CrossNote) -> String {
             format!("the Service in \"{cluster}\" has no port {port}")
         }
         CrossNote::NoNamespace { cluster } => format!("\"{cluster}\" does not have the namespace"),
+        CrossNote::Closed(why) => fenced(*why).to_owned(),
+        CrossNote::Fenced { cluster, why } => format!("\"{cluster}\" takes no part: {}", fenced(*why)),
+        CrossNote::TooMuch { cluster, why } => {
+            format!("the endpoints of \"{cluster}\" are not used: {}", exceeded(*why))
+        }
+        CrossNote::AddressRefused { cluster, why } => {
+            format!("some endpoints in \"{cluster}\" are not used: each has {}", address_refused(*why))
+        }
     }
 }
 
@@ -255,7 +299,19 @@ pub fn address_refused(why: AddressRefused) -> &'static str {
         AddressRefused::Unspecified => "an unspecified address",
         AddressRefused::Multicast => "a multicast address",
         AddressRefused::Metadata => "the address of a cloud's metadata service",
-        AddressRefused::OutsideDeclaredNetworks => "an address outside the cluster's declared networks",
+        AddressRefused::OfTheHub => "an address of the hub",
+        AddressRefused::OfABalancer => "an address of the load balancers' pool",
+        AddressRefused::OfAnotherMember(Use::Pods | Use::Endpoints) => {
+            "an address in the pod network of another cluster"
+        }
+        AddressRefused::OfAnotherMember(Use::Nodes) => "an address of another cluster's nodes",
+        AddressRefused::OfAnotherMember(Use::Services) => {
+            "an address in the service network of another cluster"
+        }
+        AddressRefused::OfAnotherMember(Use::Api) => "the address of another cluster's API",
+        AddressRefused::OutsideDeclaredNetworks => {
+            "an address outside the cluster's pod networks and nodes, as they were declared or read when it joined (the hub's operator can declare more)"
+        }
         AddressRefused::WrongFamily => "an address of another family than its slice",
     }
 }

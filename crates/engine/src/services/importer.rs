@@ -13,6 +13,7 @@ use super::supply::{self, Source};
 use crate::facts::{
     Capabilities, InternalTrafficPolicy, Locality, ServicePort, SlicePort, TrafficDistribution,
 };
+use crate::fences::Fence;
 use crate::intent::imports::ImportPort;
 use crate::names::ClusterId;
 use crate::plan::{
@@ -32,6 +33,8 @@ pub struct Here<'a> {
     pub name: &'a Derived,
     /// The ports that are asked for; all of them if there are none.
     pub ports: &'a [ImportPort],
+    /// Whose exports count.
+    pub fence: &'a Fence<'a>,
 }
 
 /// Plans the import of `merged`.
@@ -78,7 +81,7 @@ pub fn import(world: &World, merged: &Merged, sources: &mut Sources, here: &Here
         local_only: locality == Locality::LocalFirst && own.ready > 0,
         families: &families,
     };
-    let (mut slices, stale) = from_each(world, merged, sources, id, &rule);
+    let (mut slices, stale) = from_each(world, merged, sources, here, &rule);
     if spec.ports.len() < merged.spec.ports.len() {
         slices.iter_mut().for_each(|(_, from)| keep_ports(from, &spec));
     }
@@ -139,12 +142,14 @@ fn from_each(
     world: &World,
     merged: &Merged,
     sources: &mut Sources,
-    id: &ClusterId,
+    here: &Here<'_>,
     rule: &SourceRule<'_>,
 ) -> FromEach {
+    let id = here.id;
     let mut stale = BTreeMap::new();
     let mut slices: LiteMap<_, _> = world
         .unheard()
+        .filter(|source| here.fence.export(source).is_ok())
         .map(|source| (source.clone(), SlicesFrom::KeepWhatIsThere(Unknown::NotHeard)))
         .collect();
     for (source, offer) in &merged.exports {

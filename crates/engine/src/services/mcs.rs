@@ -13,12 +13,14 @@ use super::slices::{PortRule, Rules};
 use super::sources::Sources;
 use super::supply::{self, Source};
 use crate::facts::{Locality, NamespaceState, ServiceFact, ServiceType, TrafficDistribution};
+use crate::fences::{Fence, Fenced};
 use crate::intent::{CrossCluster, Intent};
+use crate::limits::{self, Exceeded};
 use crate::names::{ClusterId, PortName, ServiceKey};
 use crate::network::Family;
 use crate::plan::{Balanced, Crossing, DispatchPlan, SlicesFrom, WhyNotDispatched, WhyNothing, WhyUntouched};
 use crate::reason::CrossNote;
-use crate::world::{Cluster, World};
+use crate::world::{Cluster, Holding, World};
 
 /// What is kept between two plans.
 #[derive(Debug, Default)]
@@ -66,7 +68,7 @@ impl Crossed {
 }
 
 /// Plans what crosses because a `MultiClusterService` asks for it.
-pub fn cross(world: &World, key: &ServiceKey, cache: &mut Cache) -> Crossed {
+pub fn cross(world: &World, key: &ServiceKey, fence: &Fence<'_>, cache: &mut Cache) -> Crossed {
     let asked = match &world.intents {
         None => return Crossed::default(),
         Some(intents) => intents.get(key),
@@ -76,21 +78,32 @@ pub fn cross(world: &World, key: &ServiceKey, cache: &mut Cache) -> Crossed {
         let otherwise = Some(DispatchPlan::Absent(WhyNotDispatched::NotAsked));
         return Crossed { otherwise, ..Crossed::default() };
     };
-    if key.is_kubernetes_api() {
-        let notes = vec![CrossNote::KubernetesApi];
+    let never = if key.is_kubernetes_api() {
+        Some(CrossNote::KubernetesApi)
+    } else {
+        fence.closed().map(CrossNote::Closed)
+    };
+    if let Some(why) = never {
+        let notes = vec![why];
         let crossing = Some(Arc::new(Crossing { notes, ..Crossing::default() }));
         let otherwise = Some(DispatchPlan::Absent(WhyNotDispatched::Refused));
         return Crossed { crossing, otherwise, ..Crossed::default() };
     }
     let mut crossing = Crossing {
-        providers: chosen(world, &asked.providers),
-        consumers: chosen(world, &asked.consumers),
+        providers: chosen(world, &asked.providers, |id| fence.export(id)),
+        consumers: chosen(world, &asked.consumers, |id| fence.import(id)),
         ..Crossing::default()
     };
+    // Who was named should know; "all" means all that may.
+    let fenced = asked.providers.named().filter_map(|id| Some((id, fence.export(id).err()?)));
+    let fenced = fenced.chain(asked.consumers.named().filter_map(|id| Some((id, fence.import(id).err()?))));
+    let fenced: BTreeSet<_> = fenced.filter(|(id, _)| world.clusters.contains_key(*id)).collect();
+    let notes = fenced.into_iter().map(|(id, why)| CrossNote::Fenced { cluster: id.clone(), why });
+    crossing.notes.extend(notes);
     let named = asked.providers.named().chain(asked.consumers.named());
     let strangers: BTreeSet<_> = named.filter(|id| !world.clusters.contains_key(*id)).collect();
     crossing.notes.extend(strangers.into_iter().map(|id| CrossNote::NotAMember { cluster: id.clone() }));
-    provide(world, key, asked, cache, &mut crossing);
+    provide(world, key, asked, fence, cache, &mut crossing);
     let balanced = asked
         .balanced
         .then(|| Arc::new(balancing::balanced(world, key, asked, &crossing.providers, &mut cache.sources)));
@@ -104,8 +117,12 @@ pub fn cross(world: &World, key: &ServiceKey, cache: &mut Cache) -> Crossed {
     }
 }
 
-fn chosen(world: &World, clusters: &crate::intent::Clusters) -> BTreeSet<ClusterId> {
-    world.clusters.keys().filter(|id| clusters.contains(id)).cloned().collect()
+fn chosen(
+    world: &World,
+    clusters: &crate::intent::Clusters,
+    may: impl Fn(&ClusterId) -> Result<(), Fenced>,
+) -> BTreeSet<ClusterId> {
+    world.clusters.keys().filter(|id| clusters.contains(id) && may(id).is_ok()).cloned().collect()
 }
 
 /// Whether everything that a cluster has of the service is known.
@@ -118,6 +135,7 @@ fn provide(
     world: &World,
     key: &ServiceKey,
     asked: &CrossCluster,
+    fence: &Fence<'_>,
     cache: &mut Cache,
     crossing: &mut Crossing,
 ) {
@@ -128,7 +146,12 @@ fn provide(
         if !known {
             continue;
         }
-        let service = world.holding(key, id).and_then(|holding| holding.service.as_deref());
+        let holding = world.holding(key, id);
+        if let Some(Err(why)) = holding.map(|holding| within_limits(fence, holding)) {
+            crossing.notes.push(CrossNote::TooMuch { cluster: id.clone(), why });
+            continue; // no rules, no slices
+        }
+        let service = holding.and_then(|holding| holding.service.as_deref());
         crossing.notes.extend(service_note(id, service));
         let only = (!asked.ports.is_empty()).then(|| wanted_ports(id, asked, service, &mut crossing.notes));
         let distribution = service.and_then(|service| service.traffic_distribution);
@@ -142,8 +165,16 @@ fn provide(
         let known = is_known(world, key, id, cluster);
         let seen = Source { id, policy: asked.liveness, known, own: false };
         let judged = supply::judge(world, seen, &crossing.providers, &cache.sources);
+        let refused = cache.sources.refused(id);
+        crossing.notes.extend(refused.map(|why| CrossNote::AddressRefused { cluster: id.clone(), why }));
         crossing.stale.extend(judged.stale.map(|mark| (id.clone(), mark)));
     }
+}
+
+/// Whether a provider may have as many endpoints as it has.
+pub(crate) fn within_limits(fence: &Fence<'_>, holding: &Holding) -> Result<(), Exceeded> {
+    limits::of_slices(holding)?;
+    fence.endpoints(holding)
 }
 
 fn service_note(id: &ClusterId, service: Option<&ServiceFact>) -> Option<CrossNote> {

@@ -7,7 +7,9 @@ use litemap::LiteMap;
 
 use super::{precedence, validity};
 use crate::facts::{ExportFact, ServiceFact};
+use crate::fences::Fence;
 use crate::few;
+use crate::limits;
 use crate::memory::{Incumbent, Offer, RememberedExport, ServiceMemory};
 use crate::names::{ClusterId, ServiceKey};
 use crate::reason::Invalid;
@@ -39,10 +41,17 @@ pub struct Recalled {
 }
 
 /// Brings memory up to date with the facts, and puts the exports in order.
-pub fn recall(world: &World, key: &ServiceKey, verdicts: &mut Verdicts, now: Time) -> Recalled {
+pub fn recall(
+    world: &World,
+    key: &ServiceKey,
+    fence: &Fence<'_>,
+    verdicts: &mut Verdicts,
+    now: Time,
+) -> Recalled {
     let remembered = world.memory.get(key);
     let mut memory = remembered.cloned().unwrap_or_default();
-    memory.exports.retain(|id, _| world.clusters.contains_key(id));
+    // What the operator fences in goes, whether its cluster is heard or not.
+    memory.exports.retain(|id, _| world.clusters.contains_key(id) && fence.export(id).is_ok());
     memory.hashed_in.retain(|id| world.clusters.contains_key(id));
     let mut invalid = BTreeMap::new();
     for (id, cluster) in &world.clusters {
@@ -55,9 +64,17 @@ pub fn recall(world: &World, key: &ServiceKey, verdicts: &mut Verdicts, now: Tim
             verdicts.0.remove(id);
             continue;
         };
-        let offer = verdicts.of(key, id, holding, export);
+        let known = remembered.is_some_and(|memory| memory.exports.contains_key(id));
+        let offer = match outer(world, fence, id, holding, known) {
+            Ok(()) => verdicts.of(key, id, holding, export),
+            Err(why) => Err(why),
+        };
         if let Err(why) = offer {
             invalid.insert(id.clone(), why);
+            if !why.is_remembered() {
+                memory.exports.remove(id);
+                continue;
+            }
         }
         let offer = offer.ok();
         match memory.exports.get_mut(id).filter(|known| known.uid == export.uid) {
@@ -89,6 +106,23 @@ pub fn recall(world: &World, key: &ServiceKey, verdicts: &mut Verdicts, now: Tim
     let nothing_left = memory.exports.is_empty() && all_heard;
     let memory = if in_the_dark || nothing_left { None } else { Some(memory) };
     Recalled { constituents, invalid, memory, in_the_dark }
+}
+
+/// What stands in the way of an export, whatever it says itself.
+fn outer(
+    world: &World,
+    fence: &Fence<'_>,
+    id: &ClusterId,
+    holding: &Holding,
+    known: bool,
+) -> Result<(), Invalid> {
+    fence.export(id).map_err(Invalid::Fenced)?;
+    limits::of_slices(holding).map_err(Invalid::TooMuch)?;
+    fence.endpoints(holding).map_err(Invalid::TooMuch)?;
+    if known {
+        return Ok(()); // who was first stays: see ADR 3
+    }
+    fence.room(id, &world.exports).map_err(Invalid::TooMuch)
 }
 
 impl Verdicts {

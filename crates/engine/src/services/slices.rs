@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::ports::{PortFate, PortFates};
 use crate::facts::{EndpointFact, SliceFact, SlicePort, TrafficDistribution};
 use crate::names::{ClusterId, PortName, SliceName};
-use crate::network::Networks;
+use crate::network::territory::Border;
 use crate::plan::{Endpoint, Slice};
 use crate::reason::{PortDropped, SliceNote};
 
@@ -21,8 +21,8 @@ pub struct Way<'a> {
     pub name: &'a SliceName,
     /// What of it goes.
     pub rules: Rules<'a>,
-    /// Where its endpoints may be.
-    pub networks: &'a Networks,
+    /// What its cluster may announce.
+    pub border: Border<'a>,
     /// Whether it stays in its own cluster: node names mean something only there.
     pub own: bool,
 }
@@ -57,7 +57,7 @@ pub fn render(fact: &SliceFact, way: Way<'_>) -> Slice {
     for endpoint in &fact.endpoints {
         let mut addresses: Vec<IpAddr> = Vec::with_capacity(endpoint.addresses.len());
         for &address in &endpoint.addresses {
-            match way.networks.judge(address, fact.family) {
+            match way.border.judge(address, fact.family) {
                 Ok(()) => addresses.push(address),
                 Err(why) => notes.push(SliceNote::AddressRefused { address, why }),
             }
@@ -141,7 +141,7 @@ mod tests {
                     distribution,
                     hostnames: true,
                 },
-                networks: &Networks::default(),
+                border: crate::network::territory::Territory::default().border(&id("b")),
                 own,
             },
         )

@@ -10,7 +10,8 @@ use crate::facts::SliceFact;
 use crate::few;
 use crate::intent::Intent;
 use crate::names::{ClusterId, ServiceKey, SliceName};
-use crate::network::{AddressRefused, Family, Networks};
+use crate::network::territory::Territory;
+use crate::network::{AddressRefused, Family};
 use crate::plan::Slice;
 use crate::reason::SliceNote;
 use crate::world::World;
@@ -27,7 +28,7 @@ pub struct Sources {
 #[derive(Debug)]
 struct Made {
     fact: Arc<SliceFact>,
-    networks: Arc<Networks>,
+    territory: Arc<Territory>,
     own: Arc<Slice>,
     foreign: Arc<Slice>,
 }
@@ -44,7 +45,8 @@ impl Sources {
         let mut before = std::mem::take(&mut self.made);
         for (source, rules, same_rules) in sources {
             let heard = world.clusters.get(source).filter(|cluster| cluster.heard.is_some());
-            let (Some(cluster), Some(holding)) = (heard, world.holding(key, source)) else { continue };
+            let (Some(_), Some(holding)) = (heard, world.holding(key, source)) else { continue };
+            let border = world.territory.border(source);
             let mut old = before.remove(source).unwrap_or_default();
             let mut made = LiteMap::with_capacity(holding.slices.len());
             for (original, fact) in &holding.slices {
@@ -52,17 +54,14 @@ impl Sources {
                 let old = old.remove(original).filter(|old| {
                     same_rules
                         && Arc::ptr_eq(&old.fact, fact)
-                        && Arc::ptr_eq(&old.networks, &cluster.networks)
+                        && Arc::ptr_eq(&old.territory, &world.territory)
                         && old.own.name == name
                 });
                 let fresh = || {
-                    let way = |own| {
-                        let networks = &cluster.networks;
-                        Way { source, original, name: &name, rules, networks, own }
-                    };
+                    let way = |own| Way { source, original, name: &name, rules, border, own };
                     Made {
                         fact: Arc::clone(fact),
-                        networks: Arc::clone(&cluster.networks),
+                        territory: Arc::clone(&world.territory),
                         own: Arc::new(slices::render(fact, way(true))),
                         foreign: Arc::new(slices::render(fact, way(false))),
                     }
@@ -90,21 +89,26 @@ impl Sources {
         Arc::clone(slot)
     }
 
+    /// A reason for which some of a source's endpoints may not cross, if there is one; the first in order, so that it does not flicker.
+    pub fn refused(&self, source: &ClusterId) -> Option<AddressRefused> {
+        let made = self.made.get(source).into_iter().flat_map(LiteMap::values);
+        let notes = made.flat_map(|made| &made.own.notes);
+        notes
+            .filter_map(|note| match note {
+                SliceNote::AddressRefused { why, .. } => Some(*why),
+                SliceNote::PortRenamed { .. } | SliceNote::PortDropped { .. } => None,
+            })
+            .min()
+    }
+
     /// How many endpoints of a source pass, and whether any was refused.
     pub fn tally(&self, source: &ClusterId) -> Tally {
         let mut tally = Tally::default();
         for made in self.made.get(source).into_iter().flat_map(LiteMap::values) {
             tally.passing += made.own.endpoints.len();
             tally.ready += made.own.endpoints.iter().filter(|e| e.conditions.is_ready()).count();
-            for note in &made.own.notes {
-                match note {
-                    SliceNote::AddressRefused { why, .. } => {
-                        tally.refused = Some(tally.refused.map_or(*why, |seen| seen.min(*why)));
-                    }
-                    SliceNote::PortRenamed { .. } | SliceNote::PortDropped { .. } => {}
-                }
-            }
         }
+        tally.refused = self.refused(source);
         tally
     }
 }

@@ -25,9 +25,11 @@ pub fn export(
     if let Some(&why) = invalid.get(id) {
         let ready = match why {
             Invalid::NoService => ExportReady::Pending(why),
-            Invalid::ExternalName | Invalid::DerivedService | Invalid::KubernetesApi => {
-                ExportReady::Failed(ExportFailed::Invalid(why))
-            }
+            Invalid::ExternalName
+            | Invalid::DerivedService
+            | Invalid::KubernetesApi
+            | Invalid::Fenced(_)
+            | Invalid::TooMuch(_) => ExportReady::Failed(ExportFailed::Invalid(why)),
         };
         return Some(ExportStatus { uid, valid: Err(why), ready, conflicts: None, refused_keys: Vec::new() });
     }

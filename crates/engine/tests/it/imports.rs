@@ -165,8 +165,8 @@ fn an_address_that_is_refused_is_told_to_the_exporter() {
     let ready = |engine: &mut _| plan(engine).clusters[&id("paris")].export.as_ref().unwrap().ready.clone();
     let why = AddressRefused::Loopback;
     assert_eq!(ready(&mut engine), ExportReady::Failed(ExportFailed::AllEndpointsRefused(why)));
-    let declared = vec!["127.1.0.0/16".parse().unwrap()];
-    let networks = Networks { declared, ..Networks::default() };
+    let endpoints = vec!["127.1.0.0/16".parse().unwrap()];
+    let networks = Networks { endpoints, ..Networks::default() };
     let _ = engine.apply(&id("paris"), Change::Networks(networks));
     assert_eq!(ready(&mut engine), ExportReady::Exported { refused: None });
 }

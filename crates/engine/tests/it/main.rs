@@ -5,11 +5,14 @@
 mod fixture;
 
 mod balancing;
+mod borders;
 mod conflict;
 mod cost;
 mod explicit;
 mod explicit_properties;
+mod fences;
 mod imports;
+mod limits;
 mod liveness;
 mod mcs;
 mod mcs_properties;

@@ -8,7 +8,7 @@ use atoll_engine::engine::Engine;
 use atoll_engine::facts::*;
 use atoll_engine::memory::Memory;
 use atoll_engine::names::{ClusterId, ServiceKey};
-use atoll_engine::network::{Family, Networks};
+use atoll_engine::network::{Family, Networks, Ranges};
 use atoll_engine::plan::{ImportPlan, Plan, SlicesFrom, Touched};
 use atoll_engine::time::Time;
 use atoll_engine::world::Change;
@@ -118,12 +118,24 @@ fn any_slice() -> impl Strategy<Value = SliceFact> {
 fn any_networks() -> impl Strategy<Value = Networks> {
     let cidr = |base: &str| ipnet::IpNet::new(base.parse().unwrap(), 16).unwrap();
     let pods = vec![cidr("10.0.0.0"), cidr("fd01::")];
-    let declared = vec![cidr("127.0.0.0")];
-    (any::<bool>(), any::<bool>()).prop_map(move |(strict, sandbox)| Networks {
-        declared: if sandbox { declared.clone() } else { Vec::new() },
-        pods: if strict { pods.clone() } else { Vec::new() },
-        nodes: ["10.9.0.1".parse().unwrap()].into(),
-    })
+    let endpoints = vec![cidr("127.0.0.0")];
+    let nodes: Vec<ipnet::IpNet> = vec!["10.9.0.1/32".parse().unwrap()];
+    let ranges = (any::<bool>(), any::<bool>()).prop_map(move |(pod, node)| Ranges {
+        pods: if pod { pods.clone() } else { Vec::new() },
+        nodes: if node { nodes.clone() } else { Vec::new() },
+        ..Ranges::default()
+    });
+    let known = prop_oneof![2 => Just(Ranges::default()), 1 => ranges];
+    (known.clone(), known.clone(), known, any::<bool>(), any::<bool>(), 0..3_i64).prop_map(
+        move |(declared, observed, learnt, binding, sandbox, since)| Networks {
+            declared,
+            observed,
+            binding,
+            learnt,
+            endpoints: if sandbox { endpoints.clone() } else { Vec::new() },
+            since,
+        },
+    )
 }
 
 fn any_told(name: &'static str) -> impl Strategy<Value = Told> {
@@ -184,7 +196,11 @@ fn any_healthy_set() -> impl Strategy<Value = Vec<Told>> {
                 match fact {
                     Change::Contact(contact) => *contact = Contact::Alive,
                     Change::Export(_, Some(export)) => export.liveness = None,
-                    Change::Joined | Change::Left | Change::Heard(_) | Change::Networks(_) => {}
+                    Change::Joined
+                    | Change::Left
+                    | Change::Heard(_)
+                    | Change::Networks(_)
+                    | Change::Nodes(_) => {}
                     Change::Namespace(..) | Change::Service(..) | Change::Export(_, None) => {}
                     Change::Slice(..) | Change::Taken(..) | Change::Followed(..) => {}
                 }
@@ -351,9 +367,12 @@ proptest! {
     ) {
         let (before, memory) = settle(&mut engine_of(&Memory::new(), in_order(&set)), NOW);
         let mut rest = set.clone();
-        let down = rest.remove(which.index(set.len())).id;
+        let Told { id: down, facts, .. } = rest.remove(which.index(set.len()));
         let mut told = in_order(&rest);
         told.push((down.clone(), Change::Joined));
+        // Where it is, is the hub's own word.
+        let networks = facts.into_iter().filter(|fact| matches!(fact, Change::Networks(_)));
+        told.extend(networks.map(|fact| (down.clone(), fact)));
         let (after, remembered) = settle(&mut engine_of(&memory, told), LATER);
         for (key, service) in &memory {
             prop_assert_eq!(remembered.get(key), Some(service));

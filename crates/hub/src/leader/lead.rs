@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use atoll_engine::fences::Policy;
 use atoll_engine::memory::{Memory, MemoryUpdate};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
@@ -18,12 +19,14 @@ use crate::leader::run::HubError;
 use crate::mcs;
 use crate::membership::clusterset;
 use crate::membership::members::Members;
+use crate::membership::own;
 use crate::membership::roster::{self, Roster};
 use crate::membership::session::Heard;
 use crate::membership::watch;
 use crate::options::Options;
 use crate::policies::{self, Policies};
-use crate::services::brain::{Brain, Command, Now};
+use crate::services::brain::{Brain, Command, Ended, Now};
+use crate::services::fences;
 use crate::services::imports;
 use crate::services::memory_store;
 use crate::services::mirror;
@@ -66,10 +69,11 @@ struct Lead {
 /// What the lead hears, besides the members' reports.
 struct Inputs {
     membership: UnboundedReceiver<roster::Event>,
-    written: UnboundedReceiver<(ServiceKey, bool)>,
+    written: UnboundedReceiver<(ServiceKey, Ended)>,
     multi_cluster_services: UnboundedReceiver<mcs::Seen>,
     policies: UnboundedReceiver<policies::News>,
     exports: UnboundedReceiver<mirror::Exported>,
+    fences: UnboundedReceiver<Vec<Policy>>,
 }
 
 /// Leads until `ends` does; then stops every member.
@@ -107,6 +111,7 @@ impl Lead {
             .allowing_insecure(options.allow_insecure_members);
         let settled = Instant::now() + options.settle;
         let mut brain = Brain::new(options.settings, memory, options.lease_time, settled);
+        brain.reserve(own::reserved(options));
         // A member that does not answer now may have given slices to others: unknown, it would lose them.
         recorded.keys().for_each(|id| brain.joined(id));
         let (updates, to_write) = unbounded_channel();
@@ -131,6 +136,9 @@ impl Lead {
         );
         brain.set_intents(listed.intents, listed.ending);
         brain.set_imports(imports::list(client).await?);
+        brain.set_fences(fences::with_flags(options, fences::list(client).await?));
+        let (fenced, policy_changes) = unbounded_channel();
+        tasks.spawn(fences::follow(watches.clone(), fenced));
         let writes = multi_cluster_services.writes();
         let (mirror, exports) =
             mirror::Controller::start(client, watches.clone(), Arc::clone(&hub), writes, tasks).await?;
@@ -148,8 +156,14 @@ impl Lead {
             policies,
             mirror,
         };
-        let inputs =
-            Inputs { membership, written, multi_cluster_services: changes, policies: policy_news, exports };
+        let inputs = Inputs {
+            membership,
+            written,
+            multi_cluster_services: changes,
+            policies: policy_news,
+            exports,
+            fences: policy_changes,
+        };
         Ok((lead, inputs))
     }
 
@@ -166,7 +180,10 @@ impl Lead {
                 biased; // what leads to less comes before what leads to more
                 () = &mut ends => return,
                 Some(event) = inputs.membership.recv() => self.membership(event),
-                Some((key, done)) = inputs.written.recv() => self.written(&key, done),
+                Some(policies) = inputs.fences.recv() => {
+                    self.brain.set_fences(fences::with_flags(&self.context.options, policies));
+                }
+                Some((key, ended)) = inputs.written.recv() => self.written(&key, ended),
                 Some(heard) = self.reports.recv() => self.reports_from(heard),
                 () = until(due), if due.is_some() => self.due(),
                 () = std::future::ready(()), if more => {}
@@ -215,7 +232,10 @@ impl Lead {
                 self.hand_out(commands);
             }
             roster::Command::Reset(id) => self.brain.reset(&id),
-            roster::Command::Networks(id, networks) => self.brain.declare(&id, networks),
+            roster::Command::Networks(id, networks) => {
+                self.brain.declare(&id, networks);
+                self.members.show_networks(id);
+            }
             roster::Command::Ask(id, link, when) => {
                 self.members.ask(&id, link, when, self.roster.is_leaving(&id));
             }
@@ -276,6 +296,9 @@ impl Lead {
         if let Some(propagation) = &noted.propagated {
             metrics.propagated(propagation);
         }
+        if let Some(learnt) = noted.learnt {
+            self.members.pin(id.clone(), learnt);
+        }
         if let Some(reachable) = noted.reachable {
             tracing::info!(cluster = %id, reachable, "reachability changed");
             metrics.up(&id, reachable);
@@ -296,11 +319,11 @@ impl Lead {
         self.mirror.show(&self.brain, &self.roster, &self.policies);
     }
 
-    fn written(&mut self, key: &ServiceKey, done: bool) {
-        if done {
+    fn written(&mut self, key: &ServiceKey, ended: Ended) {
+        if ended == Ended::Written {
             self.context.pages.metrics.remembered();
         }
-        let commands = self.brain.persisted(key, done);
+        let commands = self.brain.persisted(key, ended);
         self.hand_out(commands);
     }
 
@@ -316,6 +339,10 @@ impl Lead {
         self.multi_cluster_services.show_overdue(&self.brain);
         let (dirty, unwritten) = self.brain.waiting();
         self.context.pages.metrics.waiting(dirty, unwritten);
+        if let Some(refused) = self.brain.refusals() {
+            let counts = refused.into_iter().map(|((id, reason), count)| (id, reason, count));
+            self.context.pages.metrics.refusals(counts);
+        }
     }
 
     /// Plans what is dirty; true if some of it is left.

@@ -37,6 +37,12 @@ struct Member {
     cluster: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Refusal {
+    cluster: String,
+    reason: &'static str,
+}
+
 /// All metrics of a hub.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -44,6 +50,7 @@ pub(crate) struct Metrics {
     writes: Family<Write, Counter>,
     up: Family<Member, Gauge>,
     problems: Family<Member, Counter>,
+    refused: Family<Refusal, Gauge>,
     dirty: Gauge,
     unwritten: Gauge,
     plan: Histogram,
@@ -96,12 +103,30 @@ impl Metrics {
         registry.register("member_writes", "Writes in a member", writes.clone());
         registry.register("member_up", "1 while the member's API answers", up.clone());
         registry.register("member_problems", "Problems that an operator has to solve", problems.clone());
+        let refused = Family::default();
+        registry.register(
+            "refused_services",
+            "Services of which a member's endpoints, or its export, are refused, by reason",
+            refused.clone(),
+        );
         registry.register("dirty_services", "Services that wait for a plan", dirty.clone());
         registry.register("unwritten_services", "Plans that wait for the hub's API", unwritten.clone());
         registry.register("plan_milliseconds", "Time to plan a batch of services", plan.clone());
         registry.register("memory_writes", "Writes of what is remembered", memory_writes.clone());
         registry.register("leader", "1 while this hub leads", leader.clone());
-        Self { registry, propagation, writes, up, problems, dirty, unwritten, plan, memory_writes, leader }
+        Self {
+            registry,
+            propagation,
+            writes,
+            up,
+            problems,
+            refused,
+            dirty,
+            unwritten,
+            plan,
+            memory_writes,
+            leader,
+        }
     }
 
     pub(crate) fn propagated(&self, propagation: &Propagation) {
@@ -119,6 +144,15 @@ impl Metrics {
 
     pub(crate) fn problem(&self, cluster: &ClusterId) {
         self.problems.get_or_create(&member(cluster)).inc();
+    }
+
+    /// How many services of which member are refused, by reason; all of it.
+    pub(crate) fn refusals(&self, counts: impl Iterator<Item = (ClusterId, &'static str, usize)>) {
+        self.refused.clear();
+        for (cluster, reason, count) in counts {
+            let refusal = Refusal { cluster: cluster.to_string(), reason };
+            self.refused.get_or_create(&refusal).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
     }
 
     pub(crate) fn gone(&self, cluster: &ClusterId) {

@@ -80,14 +80,21 @@ pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied, befo
             | CrossNote::KubernetesApi
             | CrossNote::ExternalName { .. }
             | CrossNote::NoSuchPort { .. }
-            | CrossNote::NoNamespace { .. } => lacks.hard.push(words.clone()),
+            | CrossNote::NoNamespace { .. }
+            | CrossNote::Closed(_)
+            | CrossNote::Fenced { .. }
+            | CrossNote::TooMuch { .. }
+            | CrossNote::AddressRefused { .. } => lacks.hard.push(words.clone()),
         }
         match note {
             CrossNote::NoService { cluster }
             | CrossNote::ExternalName { cluster }
             | CrossNote::NoSuchPort { cluster, .. }
-            | CrossNote::NoNamespace { cluster } => drop(said.insert(cluster, words)),
-            CrossNote::NotAMember { .. } | CrossNote::KubernetesApi => {}
+            | CrossNote::NoNamespace { cluster }
+            | CrossNote::Fenced { cluster, .. }
+            | CrossNote::TooMuch { cluster, .. }
+            | CrossNote::AddressRefused { cluster, .. } => drop(said.insert(cluster, words)),
+            CrossNote::NotAMember { .. } | CrossNote::KubernetesApi | CrossNote::Closed(_) => {}
         }
     }
     for id in &crossing.providers {

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::api::events::{About, event};
 use crate::membership::clean;
 use crate::membership::connect::why;
+use crate::membership::pin;
 use crate::membership::roster::NoLink;
 
 /// Longer messages are cut: a member's words end up in the hub's API.
@@ -228,7 +229,7 @@ pub(crate) async fn show(hub: &Client, id: &ClusterId, health: &Health) -> bool 
 pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Result<(), kube::Error> {
     let api: Api<Cluster> = Api::all(hub.clone());
     let Some(cluster) = api.get_opt(id.as_str()).await? else { return Ok(()) };
-    let status = cluster.status.unwrap_or_default();
+    let status = cluster.status.clone().unwrap_or_default();
     let version = match health {
         Health::Ready { version } => Some(version.clone()),
         Health::NotReady { .. }
@@ -237,7 +238,10 @@ pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Resu
         | Health::Unknown { .. }
         | Health::Refused { .. } => status.kubernetes_version.clone(),
     };
-    let conditions = updated(&status.conditions, health, Time(Timestamp::now()));
+    let now = || Time(Timestamp::now());
+    let conditions = updated(&status.conditions, health, now());
+    let written = conditions.as_deref().unwrap_or(&status.conditions);
+    let conditions = pin::updated(written, &cluster, now()).or(conditions);
     if conditions.is_none() && version == status.kubernetes_version {
         return Ok(());
     }

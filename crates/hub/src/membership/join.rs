@@ -125,8 +125,12 @@ pub struct Joined {
     pub clusterset: String,
     /// It was a member before; its credentials were made anew.
     pub again: bool,
-    /// Its networks, as far as they are known.
+    /// Its networks, as far as they are known: what counts from here on.
     pub networks: Networks,
+    /// Those that the operator has declared.
+    pub declared: Networks,
+    /// The address of a pod that is outside of the pod networks which the cluster names, which were therefore not believed.
+    pub stray: Option<String>,
     /// What `--allow-overlap` let pass.
     pub tolerated: Option<String>,
     /// A member that says it has the same kube-system uid, although it is another cluster.
@@ -152,13 +156,14 @@ pub async fn join(
     request.check_way(&member)?;
     let admin = connect::client(member.clone())?;
     let mut interrupted = std::pin::pin!(interrupted);
-    let Looked { uid, networks, observed, checked, fenced } = tokio::select! {
+    let Looked { uid, found, checked, fenced } = tokio::select! {
         looked = look(&hub, &admin, &cluster, request) => looked?,
         () = &mut interrupted => return Err(JoinError::Interrupted),
     };
 
     let mut undo = Undo::default();
     let interrupt = undo.interrupt();
+    let discover::Found { counted, observed, stray } = found;
     let steps = Steps { hub: &hub, admin: &admin, member: &member, request, cluster, uid, observed, fenced };
     let done = tokio::select! {
         done = steps.carry_out(&mut undo) => done,
@@ -173,7 +178,9 @@ pub async fn join(
             system_roots: member.root_cert.is_none() && !member.accept_invalid_certs,
             clusterset: clusterset.to_string(),
             again: checked.again,
-            networks,
+            networks: counted,
+            declared: request.declared.clone(),
+            stray,
             tolerated: checked.tolerated.map(|refusal| refusal.to_string()),
         }),
         Err(error) => {
@@ -186,8 +193,7 @@ pub async fn join(
 /// What was seen of both sides.
 struct Looked {
     uid: String,
-    networks: Networks,
-    observed: Networks,
+    found: discover::Found,
     checked: check::Checked,
     fenced: bool,
 }
@@ -204,18 +210,17 @@ async fn look(
     access::in_hub(hub, &request.namespace).await?;
     let uid =
         clusterset::cluster_uid(admin).await.map_err(JoinError::member)?.ok_or(JoinError::NoKubeSystem)?;
-    let (networks, observed) =
-        discover::networks(admin, &request.declared).await.map_err(JoinError::member)?;
+    let found = discover::networks(admin, &request.declared).await.map_err(JoinError::member)?;
     let known = members(hub).await?;
     let newcomer = Newcomer {
         name: cluster.clone(),
         uid: uid.clone(),
         called: called(hub, admin, &request.namespace).await?,
         hub: is_hub(hub, admin, &uid, &request.namespace).await?,
-        networks: networks.clone(),
+        networks: found.counted.clone(),
     };
     let checked = check(&newcomer, &known, request.allow_overlap)?;
-    Ok(Looked { uid, networks, observed, checked, fenced })
+    Ok(Looked { uid, found, checked, fenced })
 }
 
 /// What this hub calls the cluster, if it ever was a member.

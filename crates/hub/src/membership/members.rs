@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_engine::names::ClusterId;
+use atoll_engine::network::Ranges;
 use atoll_link::{Assignment, Down, Identity, Lease};
 use atoll_member::Permit;
 use tokio::sync::mpsc::UnboundedSender;
@@ -17,6 +18,7 @@ use crate::membership::connect::why;
 use crate::membership::credentials::Link;
 use crate::membership::health::{self, Health};
 use crate::membership::identify;
+use crate::membership::pin;
 use crate::membership::renew;
 use crate::membership::roster::{Event, NoLink, When};
 use crate::membership::session::{Heard, Session, Sessions};
@@ -246,6 +248,18 @@ impl Members {
                 tokio::time::sleep(Duration::from_secs(2)).await;
             }
         }));
+    }
+
+    /// Writes down what was learnt of its networks.
+    pub(crate) fn pin(&mut self, id: ClusterId, learnt: Ranges) {
+        let (hub, permit) = (self.context.client.clone(), self.permit.clone());
+        self.chores.spawn(async move { pin::write(&hub, &permit, &id, &learnt).await });
+    }
+
+    /// Shows what is known of its networks, if that is not shown yet.
+    pub(crate) fn show_networks(&mut self, id: ClusterId) {
+        let (hub, permit) = (self.context.client.clone(), self.permit.clone());
+        self.chores.spawn(async move { pin::show(&hub, &permit, &id).await });
     }
 
     fn unusable(&mut self, id: ClusterId, problem: String) {

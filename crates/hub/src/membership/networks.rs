@@ -2,8 +2,8 @@
 //!
 //! ```
 //! use atoll_hub::networks::{Kind, Networks, overlap};
-//! let east = Networks { pods: "10.1.0.0/16".parse()?, services: "10.96.0.0/16".parse()? };
-//! let west = Networks { pods: "10.1.128.0/17".parse()?, services: "10.97.0.0/16".parse()? };
+//! let east = Networks { pods: "10.1.0.0/16".parse()?, ..Networks::default() };
+//! let west = Networks { pods: "10.1.128.0/17".parse()?, ..Networks::default() };
 //! let found = overlap(&east, &west).expect("the pods do");
 //! assert_eq!((found.ours.0, found.ours.1.to_string()), (Kind::Pods, "10.1.0.0/16".to_owned()));
 //! # Ok::<(), atoll_hub::networks::BadRange>(())
@@ -69,6 +69,8 @@ pub struct Networks {
     pub pods: Ranges,
     /// Of its services.
     pub services: Ranges,
+    /// Of its nodes. Not looked at for overlaps: clusters behind address translation may have the same.
+    pub nodes: Ranges,
 }
 
 /// What a range is for.
@@ -135,9 +137,9 @@ mod tests {
 
     #[test]
     fn a_service_network_may_not_lie_in_a_pod_network() {
-        let ours = Networks { pods: "10.0.0.0/8".parse().unwrap(), services: Ranges::default() };
-        let theirs =
-            Networks { pods: "192.168.0.0/16".parse().unwrap(), services: "10.96.0.0/12".parse().unwrap() };
+        let ours = Networks { pods: "10.0.0.0/8".parse().unwrap(), ..Networks::default() };
+        let (pods, services) = ("192.168.0.0/16".parse().unwrap(), "10.96.0.0/12".parse().unwrap());
+        let theirs = Networks { pods, services, ..Networks::default() };
         let found = overlap(&ours, &theirs).unwrap();
         assert_eq!((found.ours.0, found.theirs.0), (Kind::Pods, Kind::Services));
         assert_eq!(overlap(&ours, &Networks::default()), None, "unknown networks overlap nothing");

@@ -84,7 +84,7 @@ pub(crate) fn wanted(cluster: &Cluster, namespace: &str) -> Wanted {
         }
         (SyncMode::Push, Some(at)) => Ok(at.name.clone()),
     };
-    let (networks, secret) = match annotations::declared(cluster.annotations()) {
+    let (networks, secret) = match annotations::networks(cluster) {
         Ok(networks) => (networks, secret),
         Err(error) => (Networks::default(), Err(NoLink::BadNetworks(error.to_string()))),
     };

@@ -7,6 +7,8 @@
 mod answers;
 mod gate;
 mod liveness;
+mod pins;
+mod refusals;
 mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +17,12 @@ use std::time::{Duration, Instant};
 
 use atoll_engine::engine::{Applied, Engine};
 use atoll_engine::facts::{Contact, Settings};
+use atoll_engine::fences::Fences;
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::intent::imports::{Asked, HubImports};
 use atoll_engine::memory::{Memory, MemoryUpdate};
 use atoll_engine::names::{ClusterId, ServiceKey};
-use atoll_engine::network::Networks;
+use atoll_engine::network::{Networks, Ranges, Reserved};
 use atoll_engine::plan::{Balanced, DispatchPlan, ImportPlan, Plan, Touched, WhyAbsent};
 use atoll_engine::reason::ImportReady;
 use atoll_engine::time::Time;
@@ -29,8 +32,11 @@ use atoll_link::Up;
 use answers::Answers;
 use gate::{Gate, Pass};
 use liveness::Liveness;
+use pins::Pins;
+use refusals::Refusals;
 use trace::Trace;
 
+pub(crate) use gate::Ended;
 pub(crate) use trace::Propagation;
 
 use crate::mcs::view::{Contact as Reached, Member, Part, View};
@@ -67,6 +73,8 @@ pub(crate) struct Noted {
     pub(crate) propagated: Option<Propagation>,
     /// Whether the member is reachable, where that is news.
     pub(crate) reachable: Option<bool>,
+    /// What its nodes say of its networks, to be pinned on its `Cluster`.
+    pub(crate) learnt: Option<Ranges>,
 }
 
 /// The engine, and what stands between it and the members.
@@ -76,10 +84,11 @@ pub(crate) struct Brain {
     liveness: Liveness,
     trace: Trace,
     answers: Answers,
+    refusals: Refusals,
     /// Services whose plans were handed out since somebody asked.
     handed_out: BTreeSet<ServiceKey>,
-    /// The operator's word on networks, which no member can change.
-    declared: BTreeMap<ClusterId, Networks>,
+    /// Where members are, which none of them can change.
+    pins: Pins,
     /// Members that hold something of a service and wait to be told what.
     asking: BTreeMap<ServiceKey, BTreeSet<ClusterId>>,
     /// Until then planning waits for members that have not been heard.
@@ -94,8 +103,9 @@ impl Brain {
             liveness: Liveness::new(lease_time),
             trace: Trace::default(),
             answers: Answers::default(),
+            refusals: Refusals::default(),
             handed_out: BTreeSet::new(),
-            declared: BTreeMap::new(),
+            pins: Pins::default(),
             asking: BTreeMap::new(),
             settle: Some(settle),
         }
@@ -110,7 +120,7 @@ impl Brain {
     pub(crate) fn left(&mut self, id: &ClusterId, now: Now) -> Vec<Command> {
         self.liveness.forget(id);
         self.answers.left(id);
-        self.declared.remove(id);
+        self.pins.forget(id);
         self.asking.retain(|_, who| {
             who.remove(id);
             !who.is_empty()
@@ -128,24 +138,24 @@ impl Brain {
     /// It will be listed anew: what it said before may be out of date. Nothing is planned in between, so memory still
     /// speaks for it, and what others hold of it stays until it is heard again.
     pub(crate) fn reset(&mut self, id: &ClusterId) {
-        let declared = self.declared.get(id).cloned();
         self.answers.left(id);
         self.liveness.forget(id); // whoever lists it anew also says whether it answers
         let _ = self.engine.apply(id, Change::Left);
         let _ = self.engine.apply(id, Change::Joined);
-        if let Some(networks) = declared {
+        if let Some(networks) = self.pins.whole(id) {
             let _ = self.engine.apply(id, Change::Networks(networks));
         }
     }
 
-    /// The operator's word on where its endpoints may be.
-    pub(crate) fn declare(&mut self, id: &ClusterId, mut networks: Networks) {
-        networks.nodes.clear();
-        self.declared.insert(id.clone(), networks.clone());
-        if let Some(cluster) = self.engine.world().clusters.get(id) {
-            networks.nodes.clone_from(&cluster.networks.nodes);
-        }
+    /// Where it is: the operator's word, and what was pinned.
+    pub(crate) fn declare(&mut self, id: &ClusterId, networks: Networks) {
+        let networks = self.pins.declare(id, networks);
         let _ = self.engine.apply(id, Change::Networks(networks));
+    }
+
+    /// Addresses that are no member's.
+    pub(crate) fn reserve(&mut self, reserved: Reserved) {
+        self.engine.set_reserved(reserved);
     }
 
     /// There is no way to ask it any more: silent from here on, until it is listed anew.
@@ -202,6 +212,11 @@ impl Brain {
             None => self.settle.is_none().then_some(NoImport::Absent(WhyAbsent::NotExported)),
         };
         Some(to.clusters.iter().filter_map(|id| Some((id.clone(), why(id)?))).collect())
+    }
+
+    /// Who may export and import what.
+    pub(crate) fn set_fences(&mut self, fences: Fences) {
+        self.engine.set_fences(fences);
     }
 
     /// All the `MultiClusterServices` there are, before anything is planned; `ending` are those that are being deleted.
@@ -287,7 +302,7 @@ impl Brain {
     pub(crate) fn report(&mut self, id: &ClusterId, up: Up, at: Instant, now: Now) -> Noted {
         let mut noted = Noted::default();
         match up {
-            Up::Change(change) => self.change(id, change, now),
+            Up::Change(change) => noted.learnt = self.change(id, change, now),
             Up::Holds(key) => drop(self.asking.entry(key).or_default().insert(id.clone())),
             Up::Alive => {
                 let (news, was_lost) = self.liveness.alive(id);
@@ -326,25 +341,26 @@ impl Brain {
         noted
     }
 
-    fn change(&mut self, id: &ClusterId, change: Change, now: Now) {
+    /// Takes in a fact; says what was learnt of the member's networks, if it had to be.
+    fn change(&mut self, id: &ClusterId, change: Change, now: Now) -> Option<Ranges> {
+        let mut first = false;
         let slice = match &change {
             Change::Slice(key, name, _) => Some((key.clone(), name.clone())),
-            // Who is a member, and whether it can be reached, is not the member's to say.
-            Change::Joined | Change::Left | Change::Contact(_) => return,
-            Change::Networks(_)
-            | Change::Heard(_)
-            | Change::Namespace(..)
+            // Who is a member, whether it can be reached and where it is, is not the member's to say.
+            Change::Joined | Change::Left | Change::Contact(_) | Change::Networks(_) => return None,
+            Change::Nodes(nodes) => {
+                self.pins.said(id, nodes.clone());
+                return None;
+            }
+            Change::Heard(_) => {
+                first = true;
+                None
+            }
+            Change::Namespace(..)
             | Change::Service(..)
             | Change::Export(..)
             | Change::Taken(..)
             | Change::Followed(..) => None,
-        };
-        let change = match change {
-            Change::Networks(theirs) => {
-                let declared = self.declared.get(id).cloned().unwrap_or_default();
-                Change::Networks(Networks { nodes: theirs.nodes, ..declared })
-            }
-            other => other,
         };
         let heard = self.engine.world().clusters.get(id).is_some_and(|cluster| cluster.heard.is_some());
         if self.engine.apply(id, change) == Applied::Changed
@@ -353,6 +369,11 @@ impl Brain {
         {
             self.trace.arrived(key, id.clone(), name, now.instant); // a first list is no news to others
         }
+        let learnt = first.then(|| self.pins.heard(id, self.engine.world())).flatten();
+        if let Some(networks) = self.pins.whole(id).filter(|_| learnt.is_some()) {
+            let _ = self.engine.apply(id, Change::Networks(networks));
+        }
+        learnt
     }
 
     /// What has come due with time alone; says whose lease has ended.
@@ -396,11 +417,16 @@ impl Brain {
     }
 
     /// Memory has been written, or could not be.
-    pub(crate) fn persisted(&mut self, key: &ServiceKey, done: bool) -> Vec<Command> {
+    pub(crate) fn persisted(&mut self, key: &ServiceKey, ended: Ended) -> Vec<Command> {
         let mut commands = Vec::new();
-        let pass = self.gate.written(key, done);
+        let pass = self.gate.written(key, ended);
         self.pass(pass, &mut commands);
         commands
+    }
+
+    /// How many services of which member are refused for which reason, where that is news.
+    pub(crate) fn refusals(&mut self) -> Option<BTreeMap<(ClusterId, &'static str), usize>> {
+        self.refusals.news()
     }
 
     /// How many services wait for a plan, or with a plan for the hub's API.
@@ -413,6 +439,10 @@ impl Brain {
             Pass::Write(update) => commands.push(Command::Persist(update)),
             Pass::Wait => {}
             Pass::Release(plan, touched) => self.release(&plan, &touched, commands),
+            Pass::ReleaseAndWrite(plan, touched, update) => {
+                commands.push(Command::Persist(update));
+                self.release(&plan, &touched, commands);
+            }
         }
     }
 
@@ -420,6 +450,7 @@ impl Brain {
     fn release(&mut self, plan: &Arc<Plan>, touched: &Touched, commands: &mut Vec<Command>) {
         let asking = self.asking.remove(&plan.service).unwrap_or_default();
         self.trace.handed_out(plan, touched);
+        self.refusals.take(plan, touched);
         self.handed_out.insert(plan.service.clone());
         let own = |id: &ClusterId| match touched {
             Touched::Slices(slices) => slices.iter().any(|(source, _)| source == id),

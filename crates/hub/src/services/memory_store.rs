@@ -16,6 +16,7 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::membership::connect::{code, why};
+use crate::services::brain::Ended;
 
 /// How many writes are under way at once.
 const IN_FLIGHT: usize = 16;
@@ -79,7 +80,7 @@ pub(crate) async fn write_all(
     permit: Permit,
     mut versions: Versions,
     mut updates: UnboundedReceiver<MemoryUpdate>,
-    ended: UnboundedSender<(ServiceKey, bool)>,
+    ended: UnboundedSender<(ServiceKey, Ended)>,
 ) {
     let mut under_way = FuturesUnordered::new();
     loop {
@@ -89,17 +90,12 @@ pub(crate) async fn write_all(
                 let key = key_of(&update).clone();
                 under_way.push(write(&api, &permit, versions.get(&key).cloned(), update));
             }
-            Some((key, result)) = under_way.next() => {
-                let done = result.is_ok();
-                match result {
-                    Ok(Some(version)) => drop(versions.insert(key.clone(), version)),
-                    Ok(None) => drop(versions.remove(&key)),
-                    Err(found) => match found {
-                        Some(version) => drop(versions.insert(key.clone(), version)),
-                        None => drop(versions.remove(&key)),
-                    },
+            Some((key, how, version)) = under_way.next() => {
+                match version {
+                    Some(version) => drop(versions.insert(key.clone(), version)),
+                    None => drop(versions.remove(&key)),
                 }
-                if ended.send((key, done)).is_err() {
+                if ended.send((key, how)).is_err() {
                     return;
                 }
             }
@@ -107,30 +103,46 @@ pub(crate) async fn write_all(
     }
 }
 
-/// One write. When it fails, what is there now is read, so that the next try fits it.
+/// One write: how it ended, and what is there. When it fails, what is there now is read, so that the next try fits it.
 async fn write(
     api: &Api<ConfigMap>,
     permit: &Permit,
     known: Option<Version>,
     update: MemoryUpdate,
-) -> (ServiceKey, Result<Option<Version>, Option<Version>>) {
+) -> (ServiceKey, Ended, Option<Version>) {
     let key = key_of(&update).clone();
     if !permit.holds() {
         tokio::time::sleep(REST).await; // somebody else may lead by now
-        return (key, Err(known));
+        return (key, Ended::Failed, known);
     }
     let tried = tokio::time::timeout(DEADLINE, attempt(api, known.as_ref(), &update)).await;
-    let reason = match tried {
-        Ok(Ok(version)) => return (key, Ok(version)),
-        Ok(Err(error)) => why(&error),
-        Err(_) => format!("no answer within {DEADLINE:?}"),
+    let (ended, reason) = match tried {
+        Ok(Ok(version)) => return (key, Ended::Written, version),
+        Ok(Err(error)) => (how(&error), why(&error)),
+        Err(_) => (Ended::Failed, format!("no answer within {DEADLINE:?}")),
     };
-    tracing::warn!(service = %key, why = reason, "cannot save the state of a service; its changes wait");
+    let then = match ended {
+        Ended::Written | Ended::Failed => "its changes wait",
+        Ended::Refused => {
+            "its endpoints go on, and a restart of the hub may choose another winner of its conflicts"
+        }
+    };
+    tracing::warn!(service = %key, why = reason, "cannot save the state of a service; {then}");
     tokio::time::sleep(REST).await;
     let found = tokio::time::timeout(DEADLINE, api.get_opt(&codec::name(&key))).await;
     match found {
-        Ok(Ok(found)) => (key, Err(found.as_ref().map(version))),
-        Ok(Err(_)) | Err(_) => (key, Err(known)),
+        Ok(Ok(found)) => (key, ended, found.as_ref().map(version)),
+        Ok(Err(_)) | Err(_) => (key, ended, known),
+    }
+}
+
+/// Whether the API will take it another time.
+fn how(error: &kube::Error) -> Ended {
+    match code(error) {
+        // Not authenticated, gone meanwhile, too late, another's version, too many at once: that passes.
+        Some(401 | 404 | 408 | 409 | 429) => Ended::Failed,
+        Some(400..=499) => Ended::Refused,
+        Some(_) | None => Ended::Failed,
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
 mod balancing;
+mod containment;
 mod imports;
 mod joining;
 mod mcs;

@@ -101,8 +101,10 @@ impl Cluster {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let gvk = GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap_or_default());
         let mut resource = ApiResource::from_gvk(&gvk);
-        if gvk.kind == "EndpointSlice" {
-            resource.plural = "endpointslices".to_owned();
+        match gvk.kind.as_str() {
+            "EndpointSlice" => resource.plural = "endpointslices".to_owned(),
+            "SharingPolicy" => resource.plural = "sharingpolicies".to_owned(),
+            _ => {}
         }
         match object["metadata"]["namespace"].as_str() {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),

@@ -55,7 +55,7 @@ fn bad_names_addresses_and_ports_do_not_cross() {
         slice("web-1", 65_536, "10.1.0.1"),
         slice("web-1", 80, "10.1.0.1/8"),
         json!({ "kind": "Holds", "body": { "namespace": "Shop", "name": "web" } }),
-        json!({ "kind": "Change", "body": { "Networks": { "declared": ["10.0.0.0/33"], "pods": [], "nodes": [] } } }),
+        json!({ "kind": "Change", "body": { "Nodes": { "addresses": [], "pods": ["10.0.0.0/33"] } } }),
         json!({ "kind": "Copy", "body": { "state": "Gone", "key": { "apiVersion": "v1", "kind": "Secret", "namespace": "a/b", "name": "x" } } }),
     ] {
         assert!(matches!(up(&bad), Err(BadFrame::Unreadable(_))), "{bad}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use atoll_engine::engine::Engine;
 use atoll_engine::names::Uid;
-use atoll_engine::network::Networks;
+use atoll_engine::network::{Networks, Nodes, Ranges};
 use atoll_engine::placement::object::{Kind as AnyKind, ObjectKey};
 use atoll_engine::placement::policy::ConflictResolution;
 use atoll_engine::plan::{ClusterPlan, Touched};
@@ -152,11 +152,13 @@ pub(crate) fn ups() -> Vec<Up> {
 
 fn changes() -> Vec<Change> {
     let range = "10.1.0.0/16".parse().unwrap();
-    let networks =
-        Networks { declared: vec![range], pods: Vec::new(), nodes: ["192.168.0.4".parse().unwrap()].into() };
+    let declared = Ranges { pods: vec![range], ..Ranges::default() };
+    let networks = Networks { declared, ..Networks::default() };
+    let nodes = Nodes { addresses: ["192.168.0.4".parse().unwrap()].into(), pods: [range].into() };
     vec![
         Change::Heard(capabilities()),
         Change::Networks(networks),
+        Change::Nodes(nodes),
         Change::Namespace(namespace("shop"), Some(atoll_engine::facts::NamespaceState::Active)),
         Change::Namespace(namespace("shop"), None),
         Change::Service(key(WEB), Some(service(&[("http", 80)]))),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use atoll_engine::facts::{Capabilities, ExportFact, NamespaceState, ServiceFact, SliceFact};
 use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, Namespace, NodeName, ServiceKey, SliceName, Uid};
-use atoll_engine::network::Family;
+use atoll_engine::network::{Family, Nodes};
 use atoll_engine::time::Time;
 
 use super::object::{
@@ -59,8 +59,8 @@ pub enum Event {
 pub enum Seen {
     /// A namespace.
     Namespace(Namespace, NamespaceState),
-    /// A node, and the addresses that pods on its network have.
-    Node(NodeName, Box<[IpAddr]>),
+    /// A node: its addresses, and the networks of its pods.
+    Node(NodeName, Nodes),
     /// A Service of somebody else, or of another hub.
     Service(ServiceKey, ServiceFact),
     /// A derived Service of ours.

@@ -4,7 +4,6 @@
 //! not: an export made later finds them at once, with no request and no race between watches. `docs/adr/0004` says why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use litemap::LiteMap;
@@ -13,7 +12,7 @@ use atoll_api::names::prefix;
 use atoll_engine::facts::{ExportFact, NamespaceState, ServiceFact, SliceFact};
 use atoll_engine::few;
 use atoll_engine::names::{Namespace, NodeName, ServiceKey, SliceName};
-use atoll_engine::network::Networks;
+use atoll_engine::network::Nodes;
 use atoll_engine::world::Change;
 
 use super::object::Kind;
@@ -30,9 +29,9 @@ pub struct Facts {
     taken: BTreeMap<ServiceKey, Epoch>,
     /// Services that the hub wants to know of, exported or not.
     followed: BTreeSet<ServiceKey>,
-    nodes: BTreeMap<NodeName, (Box<[IpAddr]>, Epoch)>,
+    nodes: BTreeMap<NodeName, (Nodes, Epoch)>,
     /// What was told of the nodes; none until they have been listed, so that a first list is told once.
-    told_nodes: Option<BTreeSet<IpAddr>>,
+    told_nodes: Option<Nodes>,
 }
 
 impl Facts {
@@ -50,9 +49,9 @@ impl Facts {
     }
 
     /// A node is there.
-    pub fn node(&mut self, name: NodeName, addresses: Box<[IpAddr]>, epoch: Epoch, tell: &mut Vec<Change>) {
-        let news = self.nodes.get(&name).is_none_or(|(old, _)| *old != addresses);
-        self.nodes.insert(name, (addresses, epoch));
+    pub fn node(&mut self, name: NodeName, node: Nodes, epoch: Epoch, tell: &mut Vec<Change>) {
+        let news = self.nodes.get(&name).is_none_or(|(old, _)| *old != node);
+        self.nodes.insert(name, (node, epoch));
         if news && self.told_nodes.is_some() {
             self.tell_nodes(tell);
         }
@@ -66,11 +65,14 @@ impl Facts {
     }
 
     fn tell_nodes(&mut self, tell: &mut Vec<Change>) {
-        let nodes: BTreeSet<IpAddr> =
-            self.nodes.values().flat_map(|(addresses, _)| addresses.iter().copied()).collect();
+        let all = || self.nodes.values().map(|(node, _)| node);
+        let nodes = Nodes {
+            addresses: all().flat_map(|node| &node.addresses).copied().collect(),
+            pods: all().flat_map(|node| &node.pods).copied().collect(),
+        };
         if self.told_nodes.as_ref() != Some(&nodes) {
             self.told_nodes = Some(nodes.clone());
-            tell.push(Change::Networks(Networks { nodes, ..Networks::default() }));
+            tell.push(Change::Nodes(nodes));
         }
     }
 

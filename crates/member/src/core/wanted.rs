@@ -206,7 +206,7 @@ pub fn export_status(status: &ExportStatus, before: &[Since], now: Time) -> Vec<
         condition::export::VALID,
         status.valid.is_ok(),
         valid_reason.to_owned(),
-        text::valid_message(status.valid).to_owned(),
+        text::valid_message(status.valid).into_owned(),
         before,
         now,
     ));

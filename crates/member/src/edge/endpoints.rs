@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use atoll_engine::facts::{EndpointConditions, Protocol, SlicePort};
+use atoll_engine::limits::{ADDRESSES_OF_ENDPOINT, ZONES_OF_ENDPOINT};
 use atoll_engine::names::{AppProtocol, BadName, Hostname, NodeName, PortName, Zone};
 use atoll_engine::network::Family;
 use atoll_engine::plan::Endpoint;
@@ -18,6 +19,10 @@ impl Interned {
     /// The shared copy of a text.
     pub(crate) fn get(&self, text: &str) -> Arc<str> {
         const MANY: usize = 4096;
+        const LONGEST: usize = 253;
+        if text.len() > LONGEST {
+            return text.into(); // no name: it is refused, and must not stay
+        }
         let Ok(mut known) = self.0.lock() else { return text.into() };
         if let Some(known) = known.get(text) {
             return Arc::clone(known);
@@ -36,8 +41,7 @@ impl Interned {
 
 /// `TCP` and the like.
 pub(crate) fn protocol(text: Option<&str>) -> Result<Protocol, BadName> {
-    Protocol::parse(text)
-        .ok_or_else(|| BadName { kind: "protocol", text: text.unwrap_or_default().to_owned() })
+    Protocol::parse(text).ok_or_else(|| BadName::new("protocol", text.unwrap_or_default()))
 }
 
 /// `IPv4` and the like.
@@ -70,9 +74,7 @@ pub(crate) fn read_port(port: &discovery::EndpointPort, interned: &Interned) -> 
 
 /// Reads an endpoint; a name that does not parse is an error.
 pub(crate) fn read(endpoint: &discovery::Endpoint, interned: &Interned) -> Result<Endpoint, BadName> {
-    let address = |text: &String| {
-        text.parse::<IpAddr>().map_err(|_| BadName { kind: "IP address", text: text.clone() })
-    };
+    let address = |text: &String| text.parse::<IpAddr>().map_err(|_| BadName::new("IP address", text));
     let conditions = endpoint.conditions.as_ref().map_or_else(EndpointConditions::default, |conditions| {
         EndpointConditions {
             ready: conditions.ready,
@@ -84,13 +86,19 @@ pub(crate) fn read(endpoint: &discovery::Endpoint, interned: &Interned) -> Resul
     let zones = hints.and_then(|hints| hints.for_zones.as_deref()).unwrap_or_default();
     let nodes = hints.and_then(|hints| hints.for_nodes.as_deref()).unwrap_or_default();
     Ok(Endpoint {
-        addresses: endpoint.addresses.iter().map(address).collect::<Result<_, _>>()?,
+        addresses: endpoint
+            .addresses
+            .iter()
+            .take(ADDRESSES_OF_ENDPOINT)
+            .map(address)
+            .collect::<Result<_, _>>()?,
         conditions,
         hostname: endpoint.hostname.as_deref().map(Hostname::parse).transpose()?,
         node: endpoint.node_name.as_deref().map(|name| NodeName::parse(interned.get(name))).transpose()?,
         zone: endpoint.zone.as_deref().map(|zone| Zone::parse(interned.get(zone))).transpose()?,
         for_zones: zones
             .iter()
+            .take(ZONES_OF_ENDPOINT)
             .map(|zone| Zone::parse(interned.get(&zone.name)))
             .collect::<Result<_, _>>()?,
         for_nodes: nodes
@@ -129,5 +137,48 @@ pub(crate) fn write_port(port: &SlicePort) -> discovery::EndpointPort {
         protocol: Some(port.protocol.as_str().to_owned()),
         port: port.port.map(i32::from),
         app_protocol: port.app_protocol.as_ref().map(ToString::to_string),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_json(endpoint: serde_json::Value) -> Result<Endpoint, BadName> {
+        read(&serde_json::from_value(endpoint).unwrap(), &Interned::default())
+    }
+
+    #[test]
+    fn an_endpoint_says_no_more_than_kubernetes_lets_it() {
+        let zones: Vec<_> = (0..5000).map(|n| json!({"name": format!("zone-{n}")})).collect();
+        let addresses: Vec<_> = (0..5000).map(|n| format!("10.1.{}.{}", n / 250, n % 250)).collect();
+        let read = read_json(json!({"addresses": addresses, "hints": {"forZones": zones}})).unwrap();
+        assert_eq!((read.addresses.len(), read.for_zones.len()), (ADDRESSES_OF_ENDPOINT, ZONES_OF_ENDPOINT));
+    }
+
+    #[test]
+    fn a_hostname_cannot_take_a_name_in_another_clusters_zone() {
+        for lie in ["web-0.paris", "web-0.paris.web", "*", "a/b", "WEB", &"x".repeat(64)] {
+            let read = read_json(json!({"addresses": ["10.1.0.1"], "hostname": lie}));
+            assert!(read.is_err(), "{lie}");
+        }
+        assert!(read_json(json!({"addresses": ["10.1.0.1"], "hostname": "web-0"})).is_ok());
+    }
+
+    #[test]
+    fn a_megabyte_in_the_place_of_a_name_is_not_repeated_in_messages() {
+        let why = read_json(json!({"addresses": ["10.1.0.1"], "zone": "z".repeat(1_000_000)})).unwrap_err();
+        assert!(why.to_string().len() < 400, "{}", why.to_string().len());
+        let why = read_json(json!({"addresses": ["9".repeat(1_000_000)]})).unwrap_err();
+        assert!(why.to_string().len() < 400, "{}", why.to_string().len());
+    }
+
+    #[test]
+    fn no_port_has_the_number_zero() {
+        for (number, good) in [(-1, false), (0, false), (1, true), (65_535, true), (65_536, false)] {
+            assert_eq!(port_number(number).is_ok(), good, "{number}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use atoll_api::names::{FIELD_MANAGER, annotation, condition, kind};
 use atoll_api::types::ServiceExport;
 use atoll_engine::facts::{ExportFact, Liveness, Locality, Pairs};
+use atoll_engine::limits::{BYTES, KEYS};
 use atoll_engine::names::{Namespace, Uid};
 use atoll_engine::time::Time;
 use atoll_link::{Field, Problem};
@@ -12,6 +13,8 @@ use super::{Unreadable, meta};
 use crate::core::event::{MisnamedExport, Seen, SeenExport};
 use crate::core::object::{ConditionBody, Kind};
 use crate::stale::rfc3339;
+
+const LONGEST: usize = BYTES as usize;
 
 /// The conditions of a ServiceExport that are ours to write, by type.
 const OURS: [&str; 3] = [condition::export::CONFLICT, condition::export::READY, condition::export::VALID];
@@ -58,8 +61,21 @@ pub(crate) fn read(export: &ServiceExport, left_out: &mut Vec<Problem>) -> Resul
     Ok(Seen::Export(SeenExport { key, version, fact, conditions }))
 }
 
+/// No more than can be seen to be too much: a megabyte of annotations is not kept to be refused.
 fn pairs(map: &std::collections::BTreeMap<String, String>) -> Pairs {
-    map.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
+    let mut kept = Pairs::new();
+    let mut size = 0;
+    for (key, value) in map {
+        if size > LONGEST || kept.len() > KEYS as usize {
+            break;
+        }
+        let cut = |text: &str| -> std::sync::Arc<str> {
+            text.get(..text.floor_char_boundary(LONGEST + 1)).unwrap_or_default().into()
+        };
+        size += key.len() + value.len();
+        kept.insert(cut(key), cut(value));
+    }
+    kept
 }
 
 /// The conditions of some types, by type.
@@ -127,6 +143,19 @@ pub(crate) fn write_status(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_megabyte_of_annotations_is_not_kept_to_be_refused() {
+        let map = |entries: &[(&str, usize)]| {
+            entries.iter().map(|(key, size)| ((*key).to_owned(), "é".repeat(*size))).collect()
+        };
+        let kept = pairs(&map(&[("a", 600_000), ("b", 600_000)]));
+        assert_eq!(kept.len(), 1);
+        let size = atoll_engine::limits::bytes(&kept);
+        assert!(size > LONGEST && size < 2 * LONGEST, "{size}: still seen to be too much");
+        let honest = map(&[("a", 100), ("b", 100)]);
+        assert_eq!(pairs(&honest).len(), 2);
+    }
 
     #[test]
     fn an_export_that_no_service_can_be_called_like_is_still_read() {

@@ -7,6 +7,7 @@ use atoll_api::names::{label, prefix};
 use atoll_engine::facts::{
     InternalTrafficPolicy, ServiceFact, ServicePort, ServiceType, SessionAffinity, TrafficDistribution,
 };
+use atoll_engine::limits::PORTS;
 use atoll_engine::names::{BadName, PortName, ServiceKey, ServiceName};
 use atoll_engine::network::Family;
 use atoll_engine::reason::text;
@@ -27,7 +28,7 @@ pub(crate) fn read(service: &Service, edge: &Edge, left_out: &mut Vec<Problem>) 
         return own(service, spec, key, edge).map(Seen::OwnService);
     }
     let mut ports = Vec::new();
-    for port in spec.ports.iter().flatten() {
+    for port in spec.ports.iter().flatten().take(PORTS as usize + 1) {
         match read_port(port, edge) {
             Ok(port) => ports.push(port),
             Err(why) => left_out.push(Problem::Unrepresentable {
@@ -134,7 +135,12 @@ pub(crate) fn traffic_distribution(value: Option<&str>) -> Option<TrafficDistrib
 
 /// `ipFamilies`, without what is none.
 pub(crate) fn families(texts: Option<&[String]>) -> Vec<Family> {
-    texts.unwrap_or_default().iter().filter_map(|text| endpoints::family(text)).collect()
+    texts
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|text| endpoints::family(text))
+        .take(Family::BOTH.len())
+        .collect()
 }
 
 /// The derived Service to be written. `ips`: the addresses that it asks for, or keeps.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use atoll_api::names::{annotation, label, managed_by, prefix};
 use atoll_engine::facts::{EndpointFact, SliceFact};
 use atoll_engine::intent::Intent;
+use atoll_engine::limits::{ENDPOINTS_OF_SLICE, PORTS};
 use atoll_engine::names::{BadName, ClusterId, Namespace, ServiceKey, ServiceName, SliceName, Uid};
 use atoll_engine::plan::{Endpoint, Slice};
 use atoll_link::{Field, Problem};
@@ -16,6 +17,9 @@ use super::endpoints;
 use super::{Edge, Unreadable, meta};
 use crate::core::event::{OwnSlice, Seen};
 use crate::core::object::{Attached, Kind, SliceBody, Version};
+
+/// So much is said of one slice: an operator needs an example, not a flood.
+const MOST_PROBLEMS: usize = 8;
 
 /// Reads a slice: ours, a fact, or neither.
 pub(crate) fn read(
@@ -36,18 +40,21 @@ pub(crate) fn read(
     match (named(label::SERVICE_NAME), family, is_multicluster(slice)) {
         (Some(of), Some(family), false) => {
             let mut leave = |field, why: BadName| {
+                if left_out.len() >= MOST_PROBLEMS {
+                    return;
+                }
                 let object = meta::object(Kind::Slice, &slice.metadata);
                 left_out.push(Problem::Unrepresentable { object, field, why: why.to_string() });
             };
             let mut ports = Vec::new();
-            for port in slice.ports.iter().flatten() {
+            for port in slice.ports.iter().flatten().take(PORTS as usize) {
                 match endpoints::read_port(port, &edge.interned) {
                     Ok(port) => ports.push(port),
                     Err(why) => leave(Field::Port, why),
                 }
             }
             let mut ends = Vec::new();
-            for endpoint in slice.endpoints.iter().flatten() {
+            for endpoint in slice.endpoints.iter().flatten().take(ENDPOINTS_OF_SLICE) {
                 match endpoints::read(endpoint, &edge.interned) {
                     Ok(Endpoint { addresses, conditions, hostname, node, zone, for_zones, for_nodes: _ }) => {
                         ends.push(EndpointFact { addresses, conditions, hostname, node, zone, for_zones });

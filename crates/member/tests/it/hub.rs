@@ -108,8 +108,8 @@ impl Hub {
                         if let Change::Export(key, Some(_)) = &change {
                             note(&notes).exported.insert(key.name.to_string());
                         }
-                        if let Change::Networks(networks) = &change {
-                            note(&notes).nodes.extend(&networks.nodes);
+                        if let Change::Nodes(nodes) = &change {
+                            note(&notes).nodes.extend(&nodes.addresses);
                         }
                         let _ = engine.apply(&id, change);
                         // Nobody has told us everything until all have.

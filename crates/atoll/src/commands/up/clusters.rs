@@ -160,7 +160,11 @@ impl Clusters {
             name: member.name().to_owned(),
             namespace: NAMESPACE.to_owned(),
             clusterset: None,
-            declared: Networks { pods: ranges(block.pod_cidr()), services: ranges(block.service_cidr()) },
+            declared: Networks {
+                pods: ranges(block.pod_cidr()),
+                services: ranges(block.service_cidr()),
+                ..Networks::default()
+            },
             // Loopback addresses pass from here, and from here only because they are declared.
             endpoints: Ranges(block.pod_ranges().into_iter().map(Into::into).collect()),
             allow_overlap: false,

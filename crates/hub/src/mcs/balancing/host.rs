@@ -72,7 +72,7 @@ struct Overlaps {
 /// Whether the pool can be used beside these clusters.
 fn fits<'a>(pool: &Pool, clusters: impl Iterator<Item = (&'a str, &'a Networks)>) -> Result<(), Overlaps> {
     let pods = Ranges(pool.ranges().collect());
-    let ours = Networks { pods, services: Ranges::default() };
+    let ours = Networks { pods, ..Networks::default() };
     for (name, networks) in clusters {
         if let Some(found) = overlap(&ours, networks) {
             let ((_, pool), (kind, theirs)) = (found.ours, found.theirs);
@@ -92,6 +92,7 @@ mod tests {
         let networks = |pods: &str, services: &str| Networks {
             pods: pods.parse().unwrap(),
             services: services.parse().unwrap(),
+            ..Networks::default()
         };
         let fine = networks("10.1.0.0/16", "10.96.0.0/16");
         assert_eq!(fits(&pool, [("east", &fine)].into_iter()), Ok(()));

@@ -128,6 +128,7 @@ pub(crate) fn known(cluster: &Cluster) -> (String, Known) {
     let networks = Networks {
         pods: read(network::PODS, network::OBSERVED_PODS),
         services: read(network::SERVICES, network::OBSERVED_SERVICES),
+        nodes: read(network::NODES, network::OBSERVED_NODES),
     };
     let leaving = cluster.metadata.deletion_timestamp.is_some();
     (cluster.name_any(), Known { uid: cluster.spec.id.clone(), networks, leaving })
@@ -138,7 +139,8 @@ mod tests {
     use super::*;
 
     fn networks(pods: &str, services: &str) -> Networks {
-        Networks { pods: pods.parse().unwrap(), services: services.parse().unwrap() }
+        let (pods, services) = (pods.parse().unwrap(), services.parse().unwrap());
+        Networks { pods, services, ..Networks::default() }
     }
 
     fn member(uid: &str, pods: &str) -> Known {

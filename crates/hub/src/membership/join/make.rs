@@ -310,11 +310,13 @@ impl Entry<'_> {
         let networks = [
             (network::PODS, &declared.pods),
             (network::SERVICES, &declared.services),
+            (network::NODES, &declared.nodes),
             (network::ENDPOINTS, endpoints),
             (network::OBSERVED_PODS, &self.observed.pods),
             (network::OBSERVED_SERVICES, &self.observed.services),
         ];
         let known = networks.into_iter().filter(|(_, ranges)| !ranges.0.is_empty());
+        let known = known.chain([(network::OBSERVED_NODES, &self.observed.nodes)]); // empty or not: it pins the others
         cluster.metadata.annotations =
             Some(known.map(|(key, ranges)| (key.to_owned(), ranges.to_string())).collect());
         cluster

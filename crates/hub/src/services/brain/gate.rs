@@ -1,4 +1,5 @@
-//! No plan leaves before what it remembers is written down (ADR 0002).
+//! No plan leaves before what it remembers is written down (ADR 0002). There is one exception: what the hub's API refuses to take will not
+//! be taken later either, and must not stop the endpoints of a service for everybody. Then plans go out, and the write is tried again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +9,18 @@ use atoll_engine::memory::MemoryUpdate;
 use atoll_engine::names::ServiceKey;
 use atoll_engine::plan::{Plan, Touched};
 
-/// Plans that wait for the hub's API, at most one per service: a newer plan replaces the one that waits.
+/// How a write ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It is written down.
+    Written,
+    /// The API could not be asked, or could not do it now.
+    Failed,
+    /// The API does not take it: too large, not allowed, not valid.
+    Refused,
+}
+
+/// Writes that are under way, at most one per service, and the plans that wait for them: a newer plan replaces the one that waits.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     held: BTreeMap<ServiceKey, Held>,
@@ -16,10 +28,12 @@ pub(super) struct Gate {
 
 #[derive(Debug)]
 struct Held {
-    plan: Arc<Plan>,
-    touched: Touched,
+    /// What waits; nothing if the write was refused and nobody waits for it.
+    waiting: Option<(Arc<Plan>, Touched)>,
     under_way: MemoryUpdate,
     next: Option<MemoryUpdate>,
+    /// The last write was refused: plans pass.
+    open: bool,
 }
 
 /// What becomes of a plan.
@@ -29,6 +43,8 @@ pub(super) enum Pass {
     Release(Arc<Plan>, Touched),
     /// This has to be written first.
     Write(MemoryUpdate),
+    /// It can be handed out although this could not be written, and is tried again.
+    ReleaseAndWrite(Arc<Plan>, Touched, MemoryUpdate),
     /// It waits for a write that is under way.
     Wait,
 }
@@ -38,32 +54,45 @@ impl Gate {
     pub(super) fn admit(&mut self, outcome: Outcome) -> Pass {
         let Outcome { plan, touched, memory } = outcome;
         if let Some(held) = self.held.get_mut(&plan.service) {
-            held.touched = both(std::mem::replace(&mut held.touched, Touched::Nothing), touched);
-            held.plan = plan;
             held.next = memory.or(held.next.take());
+            if held.open {
+                return Pass::Release(plan, touched);
+            }
+            let before = held.waiting.take().map_or(Touched::Nothing, |(_, touched)| touched);
+            held.waiting = Some((plan, both(before, touched)));
             return Pass::Wait;
         }
         match memory {
             None => Pass::Release(plan, touched),
             Some(update) => {
-                let held = Held { plan, touched, under_way: update.clone(), next: None };
-                self.held.insert(held.plan.service.clone(), held);
+                let service = plan.service.clone();
+                let waiting = Some((plan, touched));
+                self.held
+                    .insert(service, Held { waiting, under_way: update.clone(), next: None, open: false });
                 Pass::Write(update)
             }
         }
     }
 
     /// A write has ended; if badly, it is to be tried again, with what is newest by then.
-    pub(super) fn written(&mut self, key: &ServiceKey, done: bool) -> Pass {
+    pub(super) fn written(&mut self, key: &ServiceKey, ended: Ended) -> Pass {
         let Some(held) = self.held.get_mut(key) else { return Pass::Wait };
-        match held.next.take() {
-            Some(next) => {
-                held.under_way = next.clone();
-                Pass::Write(next)
+        match ended {
+            Ended::Written => held.open = false,
+            Ended::Failed => {}
+            Ended::Refused => held.open = true,
+        }
+        let again = held.next.take().or_else(|| (ended != Ended::Written).then(|| held.under_way.clone()));
+        match again {
+            Some(again) => {
+                held.under_way = again.clone();
+                match held.waiting.take_if(|_| held.open) {
+                    Some((plan, touched)) => Pass::ReleaseAndWrite(plan, touched, again),
+                    None => Pass::Write(again),
+                }
             }
-            None if !done => Pass::Write(held.under_way.clone()),
-            None => match self.held.remove(key) {
-                Some(held) => Pass::Release(held.plan, held.touched),
+            None => match self.held.remove(key).and_then(|held| held.waiting) {
+                Some((plan, touched)) => Pass::Release(plan, touched),
                 None => Pass::Wait,
             },
         }
@@ -71,10 +100,10 @@ impl Gate {
 
     /// Whether a plan of this service waits.
     pub(super) fn holds(&self, key: &ServiceKey) -> bool {
-        self.held.contains_key(key)
+        self.held.get(key).is_some_and(|held| !held.open)
     }
 
-    /// How many wait.
+    /// How many services have something that is not written down.
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }
@@ -119,7 +148,7 @@ mod tests {
     fn released(pass: Pass) -> Touched {
         match pass {
             Pass::Release(_, touched) => touched,
-            Pass::Write(_) | Pass::Wait => panic!("{pass:?}"),
+            Pass::Write(_) | Pass::ReleaseAndWrite(..) | Pass::Wait => panic!("{pass:?}"),
         }
     }
 
@@ -133,7 +162,7 @@ mod tests {
         let mut gate = Gate::default();
         assert_eq!(gate.admit(outcome(Touched::Everything, put())), Pass::Write(put().unwrap()));
         assert!(gate.holds(&key()));
-        assert_eq!(released(gate.written(&key(), true)), Touched::Everything);
+        assert_eq!(released(gate.written(&key(), Ended::Written)), Touched::Everything);
         assert!(!gate.holds(&key()));
     }
 
@@ -141,9 +170,9 @@ mod tests {
     fn a_failed_write_lets_nothing_pass_and_is_tried_again() {
         let mut gate = Gate::default();
         gate.admit(outcome(Touched::Everything, put()));
-        assert_eq!(gate.written(&key(), false), Pass::Write(put().unwrap()));
+        assert_eq!(gate.written(&key(), Ended::Failed), Pass::Write(put().unwrap()));
         assert_eq!(gate.admit(outcome(slices("x"), None)), Pass::Wait);
-        assert_eq!(gate.written(&key(), false), Pass::Write(put().unwrap()));
+        assert_eq!(gate.written(&key(), Ended::Failed), Pass::Write(put().unwrap()));
     }
 
     #[test]
@@ -152,7 +181,22 @@ mod tests {
         gate.admit(outcome(slices("x"), put()));
         assert_eq!(gate.admit(outcome(slices("y"), forget())), Pass::Wait);
         assert_eq!(gate.admit(outcome(Touched::Nothing, None)), Pass::Wait);
-        assert_eq!(gate.written(&key(), true), Pass::Write(forget().unwrap()));
-        assert_eq!(released(gate.written(&key(), true)), both(slices("x"), slices("y")));
+        assert_eq!(gate.written(&key(), Ended::Written), Pass::Write(forget().unwrap()));
+        assert_eq!(released(gate.written(&key(), Ended::Written)), both(slices("x"), slices("y")));
+    }
+
+    #[test]
+    fn what_the_api_refuses_does_not_freeze_the_service() {
+        let mut gate = Gate::default();
+        gate.admit(outcome(Touched::Everything, put()));
+        let Pass::ReleaseAndWrite(_, touched, again) = gate.written(&key(), Ended::Refused) else { panic!() };
+        assert_eq!((touched, again), (Touched::Everything, put().unwrap()), "handed out, and tried again");
+        assert_eq!(released(gate.admit(outcome(slices("x"), None))), slices("x"), "endpoints move on");
+        assert!(!gate.holds(&key()) && gate.len() == 1);
+        assert_eq!(gate.written(&key(), Ended::Refused), Pass::Write(put().unwrap()));
+        assert_eq!(released(gate.admit(outcome(slices("y"), forget()))), slices("y"));
+        assert_eq!(gate.written(&key(), Ended::Failed), Pass::Write(forget().unwrap()), "the newest");
+        assert_eq!(gate.written(&key(), Ended::Written), Pass::Wait);
+        assert_eq!(gate.len(), 0);
     }
 }

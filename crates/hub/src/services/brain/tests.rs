@@ -7,7 +7,8 @@ use atoll_engine::facts::{
     Protocol, ServiceFact, ServicePort, ServiceType, SessionAffinity, SliceFact, SlicePort,
 };
 use atoll_engine::names::{Namespace, PortName, SliceName, Uid};
-use atoll_engine::network::Family;
+use atoll_engine::network::{Family, Nodes};
+use atoll_engine::plan::SlicesFrom;
 use atoll_link::{Kind, Verb, Written};
 
 use super::*;
@@ -123,7 +124,7 @@ impl Hub {
             let command = commands.remove(0);
             match command {
                 Command::Persist(MemoryUpdate::Put(key, _) | MemoryUpdate::Forget(key)) => {
-                    commands.extend(self.brain.persisted(&key, true));
+                    commands.extend(self.brain.persisted(&key, Ended::Written));
                 }
                 Command::Assign { .. } => done.push(command),
             }
@@ -166,11 +167,11 @@ fn nothing_is_handed_out_before_memory_is_written() {
     hub.exports("paris");
     let first = hub.plan(0);
     assert!(matches!(&first[..], [Command::Persist(MemoryUpdate::Put(..))]), "{first:?}");
-    let failed = hub.brain.persisted(&web(), false);
+    let failed = hub.brain.persisted(&web(), Ended::Failed);
     assert!(matches!(&failed[..], [Command::Persist(_)]), "{failed:?}");
     hub.tell("paris", slice("10.1.0.1"), 1);
     assert_eq!(hub.plan(1), [], "a newer plan waits as well");
-    assert_eq!(assigned(&hub.brain.persisted(&web(), true)), ["tokyo", "paris"]);
+    assert_eq!(assigned(&hub.brain.persisted(&web(), Ended::Written)), ["tokyo", "paris"]);
 }
 
 #[test]
@@ -248,7 +249,7 @@ fn a_restarted_member_gets_every_plan_and_nothing_is_taken_from_the_others() {
         let tokyo = &plan.clusters[&id("tokyo")].import;
         let ImportPlan::Present { slices, .. } = tokyo else { panic!("{tokyo:?}") };
         let from = &slices[&id("paris")];
-        assert!(matches!(from, atoll_engine::plan::SlicesFrom::KeepWhatIsThere(_)), "{from:?}");
+        assert!(matches!(from, SlicesFrom::KeepWhatIsThere(_)), "{from:?}");
     }
 }
 
@@ -260,7 +261,7 @@ fn what_a_cluster_left_behind_is_planned_away_before_another_takes_its_name() {
     let forgets = |command: &Command| matches!(command, Command::Persist(MemoryUpdate::Forget(_)));
     assert!(commands.iter().any(forgets), "{commands:?}");
     hub.brain.joined(&id("paris"));
-    let commands = hub.brain.persisted(&web(), true);
+    let commands = hub.brain.persisted(&web(), Ended::Written);
     assert_eq!(assigned(&commands), ["rome", "tokyo"]);
 }
 
@@ -310,14 +311,75 @@ fn a_member_without_credentials_is_lost_after_a_lease_and_back_when_it_is_listed
 fn a_member_can_not_widen_its_own_networks_nor_speak_of_membership() {
     let mut hub = Hub::serving();
     let range = |base: &str| ipnet::IpNet::new(base.parse().unwrap(), 16).unwrap();
-    hub.brain.declare(&id("paris"), Networks { pods: vec![range("10.1.0.0")], ..Networks::default() });
-    let node: IpAddr = "192.168.0.1".parse().unwrap();
-    let lie = Networks { declared: vec![range("127.0.0.0")], pods: Vec::new(), nodes: [node].into() };
+    let pods = |base: &str| Ranges { pods: vec![range(base)], ..Ranges::default() };
+    let said = Networks { declared: pods("10.1.0.0"), ..Networks::default() };
+    hub.brain.declare(&id("paris"), said.clone());
+    let lie =
+        Networks { declared: pods("0.0.0.0"), endpoints: vec![range("127.0.0.0")], ..Networks::default() };
     hub.tell("paris", Up::Change(Change::Networks(lie)), 5);
-    let networks = &hub.brain.engine.world().clusters[&id("paris")].networks;
-    assert_eq!((networks.declared.len(), networks.pods.len(), networks.nodes.len()), (0, 1, 1));
+    assert_eq!(*hub.brain.engine.world().clusters[&id("paris")].networks, said);
     hub.tell("paris", Up::Change(Change::Left), 6);
     assert!(hub.brain.engine.world().clusters.contains_key(&id("paris")));
+}
+
+/// What its nodes say.
+fn nodes(addresses: &[&str], pods: &[&str]) -> Up {
+    let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    let pods = pods.iter().map(|range| range.parse().unwrap()).collect();
+    Up::Change(Change::Nodes(Nodes { addresses, pods }))
+}
+
+/// The addresses that tokyo holds of paris.
+fn held(hub: &Hub) -> Vec<String> {
+    let plan = hub.brain.engine.last_plan(&web()).unwrap();
+    let ImportPlan::Present { slices, .. } = &plan.clusters[&id("tokyo")].import else { panic!() };
+    let SlicesFrom::Exactly(list, _) = &slices[&id("paris")] else { panic!() };
+    let endpoints = list.iter().flat_map(|slice| &slice.endpoints);
+    endpoints.flat_map(|endpoint| endpoint.addresses.iter().map(ToString::to_string)).collect()
+}
+
+#[test]
+fn a_node_object_does_not_widen_what_a_member_may_announce() {
+    let mut hub = Hub::serving();
+    let range = |text: &str| vec![text.parse().unwrap()];
+    let observed = Ranges { pods: range("10.1.0.0/16"), nodes: range("192.168.0.4/32"), ..Ranges::default() };
+    hub.brain.declare(&id("paris"), Networks { observed, binding: true, ..Networks::default() });
+    hub.settle(5);
+    assert_eq!(held(&hub), ["10.1.0.1"], "what it was pinned to");
+    hub.tell("paris", nodes(&["192.168.0.4", "10.9.0.9"], &["10.9.0.0/16", "0.0.0.0/0"]), 6);
+    hub.heard("paris");
+    hub.tell("paris", slice("10.9.0.9"), 7);
+    hub.settle(7);
+    assert_eq!(held(&hub), [] as [&str; 0]);
+    hub.tell("paris", slice("192.168.0.4"), 8);
+    hub.settle(8);
+    assert_eq!(held(&hub), ["192.168.0.4"], "a node that it had when it joined");
+}
+
+#[test]
+fn a_member_without_pins_is_pinned_once_when_it_is_first_heard() {
+    let mut hub = Hub::new(&["paris", "tokyo"]);
+    hub.brain.declare(&id("paris"), Networks::default());
+    hub.exports("paris");
+    hub.tell("paris", slice("10.1.0.1"), 0);
+    hub.tell("paris", nodes(&["192.168.0.4"], &["10.1.0.0/24"]), 0);
+    let able = Capabilities { families: vec![Family::V4], kubernetes_minor: 36 };
+    let noted = hub.tell("paris", Up::Change(Change::Heard(able)), 0);
+    let learnt = noted.learnt.unwrap();
+    assert_eq!((learnt.pods.len(), learnt.nodes.len()), (1, 1));
+    hub.heard("tokyo");
+    hub.settle(0);
+    assert_eq!(held(&hub), ["10.1.0.1"]);
+    // Neither a new node nor a restart of its watches widens it.
+    hub.tell("paris", nodes(&["192.168.0.4"], &["10.1.0.0/24", "10.9.0.0/16"]), 1);
+    hub.brain.reset(&id("paris"));
+    hub.exports("paris");
+    hub.tell("paris", nodes(&["192.168.0.4"], &["10.1.0.0/24", "10.9.0.0/16"]), 1);
+    hub.tell("paris", slice("10.9.0.1"), 1);
+    let able = Capabilities { families: vec![Family::V4], kubernetes_minor: 35 };
+    assert_eq!(hub.tell("paris", Up::Change(Change::Heard(able)), 1).learnt, None);
+    hub.settle(1);
+    assert_eq!(held(&hub), [] as [&str; 0]);
 }
 
 #[test]

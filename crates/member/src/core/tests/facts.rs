@@ -2,7 +2,7 @@
 
 use atoll_engine::facts::NamespaceState;
 use atoll_engine::names::{NodeName, SliceName};
-use atoll_engine::network::Networks;
+use atoll_engine::network::Nodes;
 use atoll_engine::world::Change;
 
 use super::cluster::{Cluster, capabilities, export, namespace, service, slice, web};
@@ -111,12 +111,13 @@ fn a_list_older_than_the_answer_to_a_write_takes_nothing_back() {
 
 fn node(name: &str, addresses: &[&str]) -> Event {
     let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-    Event::Seen(Seen::Node(NodeName::parse(name).unwrap(), addresses))
+    let node = Nodes { addresses, ..Nodes::default() };
+    Event::Seen(Seen::Node(NodeName::parse(name).unwrap(), node))
 }
 
 fn nodes(addresses: &[&str]) -> Change {
-    let nodes = addresses.iter().map(|address| address.parse().unwrap()).collect();
-    Change::Networks(Networks { nodes, ..Networks::default() })
+    let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    Change::Nodes(Nodes { addresses, ..Nodes::default() })
 }
 
 #[test]
