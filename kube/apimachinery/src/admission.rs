@@ -10,7 +10,8 @@ mod evaluate;
 mod matching;
 mod policy;
 
-pub use evaluate::{binds, evaluate, params_missing};
+pub use crate::cel::Budget;
+pub use evaluate::{binds, evaluate, evaluate_within, params_missing};
 pub use policy::Policy;
 
 use serde_json::Value;

@@ -3,11 +3,16 @@
 mod bounds;
 mod check;
 mod convert;
+mod cost;
+mod program;
 mod rewrite;
+mod run;
 mod words;
 
 pub(crate) use check::{check, check_names, fields_of};
 pub(crate) use convert::{plain, typed};
+pub use cost::Budget;
+pub(crate) use cost::{DEAR, Exceeded};
 
 use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::IdedExpr;
@@ -39,6 +44,26 @@ const SOURCE_MOST: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Expression {
     tree: IdedExpr,
+    program: program::Node,
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It fails with these values.
+    Failed(String),
+    /// It cost too much before it had one.
+    Exceeded(Exceeded),
+}
+
+impl Failure {
+    /// What is said of it.
+    pub(crate) fn into_words(self) -> String {
+        match self {
+            Self::Failed(why) => why,
+            Self::Exceeded(exceeded) => exceeded.words().to_owned(),
+        }
+    }
 }
 
 impl Expression {
@@ -50,7 +75,12 @@ impl Expression {
         if let Some(why) = bounds::too_deep(source) {
             return Err(why);
         }
-        parsed(source).map(|tree| Self { tree })
+        parsed(source).map(|tree| Self { program: program::Node::of(&tree), tree })
+    }
+
+    /// May it cost much even where the input is small?
+    pub(crate) fn is_dear(&self) -> bool {
+        program::nesting(&self.tree) > 1
     }
 
     /// Does it mention this variable?
@@ -58,13 +88,12 @@ impl Expression {
         self.tree.references().has_variable(variable)
     }
 
-    /// Its value with these variables, or why it has none.
-    pub(crate) fn value(&self, variables: &[(&str, Value)]) -> Result<Value, String> {
-        let mut scope = FUNCTIONS.new_inner_scope();
-        for (name, value) in variables {
-            scope.add_variable_from_value(*name, value.clone());
-        }
-        Value::resolve(&self.tree, &scope).map_err(|error| words::of_running(&error))
+    /// Its value with these variables, or why it has none. What it costs is taken from the budget.
+    pub(crate) fn value(&self, variables: &[(&str, Value)], budget: &mut Budget) -> Result<Value, Failure> {
+        run::run(&self.program, variables, budget).map_err(|stop| match stop {
+            run::Stop::Failed(error) => Failure::Failed(words::of_running(&error)),
+            run::Stop::Dear(exceeded) => Failure::Exceeded(exceeded),
+        })
     }
 
     /// Its syntax tree.

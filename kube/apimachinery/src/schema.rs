@@ -23,6 +23,7 @@ pub use properties::Properties;
 pub use prune::prune;
 pub use rules::{Rules, rules};
 pub use structural::structural;
+pub(crate) use validate::pattern;
 pub use validate::{known_format, validate};
 
 use serde_json::{Number, Value};

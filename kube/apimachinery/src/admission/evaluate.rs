@@ -2,7 +2,7 @@
 
 use super::policy::{Policy, Source, listed, text};
 use super::{Denial, Outcome, Request, matching};
-use crate::cel;
+use crate::cel::{self, Budget, Exceeded, Failure};
 use crate::invalid::go_json;
 use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::{Key, Map};
@@ -19,43 +19,26 @@ const ANNOTATION_MOST: usize = 10 * 1024;
 /// no `paramKind` or the binding no `paramRef`. With several parameters, ask once for each.
 #[must_use]
 pub fn evaluate(policy: &Policy, binding: &Value, params: Option<&Value>, request: &Request<'_>) -> Outcome {
+    evaluate_within(policy, binding, params, request, &mut Budget::request())
+}
+
+/// The same, where all policies that the request is put to share what they may cost.
+#[must_use]
+pub fn evaluate_within(
+    policy: &Policy,
+    binding: &Value,
+    params: Option<&Value>,
+    request: &Request<'_>,
+    budget: &mut Budget,
+) -> Outcome {
     let resources = binding.pointer("/spec/matchResources").unwrap_or(&Value::Null);
     if !policy.matches(request) || !matching::matches(resources, request) {
         return Outcome::default();
     }
-    let mut asked = Asked::new(policy, params, request);
-    match asked.conditions_hold() {
-        Ok(true) => {}
-        Ok(false) => return Outcome::default(),
-        Err(why) => {
-            return asked.acted(binding, vec![(0, asked.failure(why))].into_iter().flat_map(some).collect());
-        }
-    }
-    let mut decisions = Vec::new();
-    for (at, validation) in policy.validations.iter().enumerate() {
-        match asked.value(&validation.source) {
-            Ok(Cel::Bool(true)) => {}
-            Ok(_) => {
-                let made = validation.message_source.as_ref().and_then(|source| asked.text(source));
-                let message = made.filter(|text| text.len() <= MESSAGE_MOST && !text.contains('\n'));
-                let message = message.unwrap_or_else(|| validation.message.clone());
-                let message = match message.as_str() {
-                    "" => format!("failed expression: {}", validation.source.text.trim()),
-                    _ => message,
-                };
-                decisions.push((at, Decision { message, reason: validation.reason.clone() }));
-            }
-            Err(why) => decisions.extend(asked.failure(why).map(|decision| (at, decision))),
-        }
-    }
-    let mut outcome = asked.acted(binding, decisions);
-    for (key, source) in &policy.annotations {
-        let mut value = asked.text(source).unwrap_or_default();
-        if !value.is_empty() {
-            value.truncate(value.floor_char_boundary(ANNOTATION_MOST));
-            outcome.audit.push((format!("{}/{key}", policy.name), value));
-        }
-    }
+    let mut asked = Asked::new(policy, params, request, budget.within(Budget::object()));
+    let outcome = asked.outcome(binding, budget.within(Budget::conditions()));
+    budget.take(asked.cost + asked.budget.spent());
+    policy.note(asked.cost + asked.budget.spent());
     outcome
 }
 
@@ -100,10 +83,15 @@ struct Asked<'a> {
     policy: &'a Policy,
     given: Vec<(&'static str, Cel)>,
     worked_out: BTreeMap<&'a str, Result<Cel, String>>,
+    budget: Budget,
+    /// What the conditions cost.
+    cost: u64,
+    /// The budget is spent: nothing more is asked.
+    ended: bool,
 }
 
 impl<'a> Asked<'a> {
-    fn new(policy: &'a Policy, params: Option<&Value>, request: &Request<'_>) -> Self {
+    fn new(policy: &'a Policy, params: Option<&Value>, request: &Request<'_>, budget: Budget) -> Self {
         let plain = |value: Option<&Value>| value.map_or(Cel::Null, cel::plain);
         let mut given = vec![
             ("object", plain(request.object)),
@@ -114,11 +102,59 @@ impl<'a> Asked<'a> {
         if policy.has_params {
             given.push(("params", plain(params)));
         }
-        Self { policy, given, worked_out: BTreeMap::new() }
+        Self { policy, given, worked_out: BTreeMap::new(), budget, cost: 0, ended: false }
     }
 
-    /// All conditions must be true; one that is false counts more than one that fails.
-    fn conditions_hold(&mut self) -> Result<bool, String> {
+    /// What the policy says.
+    fn outcome(&mut self, binding: &Value, conditions: Budget) -> Outcome {
+        match self.conditions_hold(conditions) {
+            Ok(true) => {}
+            Ok(false) => return Outcome::default(),
+            Err(why) => {
+                let failure = vec![(0, self.failure(why))];
+                return self.acted(binding, failure.into_iter().flat_map(some).collect());
+            }
+        }
+        let mut decisions = Vec::new();
+        for (at, validation) in self.policy.validations.iter().enumerate() {
+            match self.value(&validation.source) {
+                Ok(Cel::Bool(true)) => {}
+                Ok(_) => {
+                    let made = validation.message_source.as_ref().and_then(|source| self.text(source));
+                    let message = made.filter(|text| text.len() <= MESSAGE_MOST && !text.contains('\n'));
+                    let message = message.unwrap_or_else(|| validation.message.clone());
+                    let message = match message.as_str() {
+                        "" => format!("failed expression: {}", validation.source.text.trim()),
+                        _ => message,
+                    };
+                    decisions.push((at, Decision { message, reason: validation.reason.clone() }));
+                }
+                Err(why) => decisions.extend(self.failure(why).map(|decision| (at, decision))),
+            }
+            if self.ended {
+                break;
+            }
+        }
+        let mut outcome = self.acted(binding, decisions);
+        for (key, source) in &self.policy.annotations {
+            let mut value = self.text(source).unwrap_or_default();
+            if !value.is_empty() {
+                value.truncate(value.floor_char_boundary(ANNOTATION_MOST));
+                outcome.audit.push((format!("{}/{key}", self.policy.name), value));
+            }
+        }
+        outcome
+    }
+
+    /// All conditions must be true; one that is false counts more than one that fails. They have a budget of their own.
+    fn conditions_hold(&mut self, budget: Budget) -> Result<bool, String> {
+        let whole = std::mem::replace(&mut self.budget, budget);
+        let held = self.ask_conditions();
+        self.cost += std::mem::replace(&mut self.budget, whole).spent();
+        held
+    }
+
+    fn ask_conditions(&mut self) -> Result<bool, String> {
         let mut failed = Vec::new();
         for condition in &self.policy.conditions {
             match self.value(condition) {
@@ -149,7 +185,9 @@ impl<'a> Asked<'a> {
         });
         let mut variables = self.given.clone();
         variables.push(("variables", Cel::Map(Map { map: Arc::new(known.collect::<HashMap<_, _>>()) })));
-        source.expression.value(&variables).map_err(|why| {
+        source.expression.value(&variables, &mut self.budget).map_err(|failure| {
+            self.ended |= failure == Failure::Exceeded(Exceeded::Budget);
+            let why = failure.into_words();
             let failed = |name: &String| {
                 Some((name.clone(), self.worked_out.get(name.as_str())?.as_ref().err()?.clone()))
             };

@@ -4,6 +4,10 @@ use super::{Request, matching};
 use crate::cel::{self, Expression};
 use crate::invalid::FieldError;
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Most expressions of one policy: far more than anyone writes. Each is compiled, for about a tenth of a millisecond.
+const EXPRESSIONS_MOST: usize = 1000;
 
 /// A policy, compiled.
 #[derive(Debug)]
@@ -17,6 +21,7 @@ pub struct Policy {
     pub(super) variables: Vec<(String, Source)>,
     pub(super) validations: Vec<Validation>,
     pub(super) annotations: Vec<(String, Source)>,
+    dear: AtomicBool,
 }
 
 /// An expression with its text.
@@ -41,6 +46,11 @@ impl Policy {
     /// What is wrong with its expressions.
     pub fn compile(policy: &Value) -> Result<Self, Vec<FieldError>> {
         let spec = policy.get("spec").unwrap_or(&Value::Null);
+        let lists = ["matchConditions", "variables", "validations", "auditAnnotations"];
+        if lists.iter().map(|list| listed(spec, list).count()).sum::<usize>() > EXPRESSIONS_MOST {
+            let detail = format!("must have at most {EXPRESSIONS_MOST} expressions");
+            return Err(vec![FieldError::invalid("spec", "", detail)]);
+        }
         let has_params = spec.get("paramKind").is_some_and(|kind| !kind.is_null());
         let mut errors = Vec::new();
         let mut known = vec!["object", "oldObject", "request"];
@@ -48,7 +58,7 @@ impl Policy {
             known.push("params");
         }
         let conditions = listed(spec, "matchConditions").enumerate();
-        let conditions = conditions
+        let conditions: Vec<Source> = conditions
             .filter_map(|(at, condition)| {
                 let path = format!("spec.matchConditions[{at}].expression");
                 source(condition, "expression", &path, &known, &mut errors)
@@ -56,7 +66,7 @@ impl Policy {
             .collect();
         known.extend(["namespaceObject", "variables"]);
         let variables = listed(spec, "variables").enumerate();
-        let variables = variables
+        let variables: Vec<(String, Source)> = variables
             .filter_map(|(at, variable)| {
                 let path = format!("spec.variables[{at}].expression");
                 Some((
@@ -66,7 +76,7 @@ impl Policy {
             })
             .collect();
         let validations = listed(spec, "validations").enumerate();
-        let validations = validations
+        let validations: Vec<Validation> = validations
             .filter_map(|(at, validation)| {
                 let path = format!("spec.validations[{at}]");
                 let message_source = (!text(validation, "messageExpression").is_empty()).then(|| {
@@ -88,7 +98,7 @@ impl Policy {
             })
             .collect();
         let annotations = listed(spec, "auditAnnotations").enumerate();
-        let annotations = annotations
+        let annotations: Vec<(String, Source)> = annotations
             .filter_map(|(at, annotation)| {
                 let path = format!("spec.auditAnnotations[{at}].valueExpression");
                 let source = source(annotation, "valueExpression", &path, &known, &mut errors)?;
@@ -98,7 +108,11 @@ impl Policy {
         if !errors.is_empty() {
             return Err(errors);
         }
+        let named = variables.iter().chain(&annotations).map(|(_, source)| source);
+        let sources = conditions.iter().chain(validations.iter().map(|validation| &validation.source));
+        let dear = AtomicBool::new(sources.chain(named).any(|source| source.expression.is_dear()));
         Ok(Self {
+            dear,
             name: policy.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned(),
             constraints: spec.get("matchConstraints").cloned().unwrap_or_default(),
             fails_closed: text(spec, "failurePolicy") != "Ignore",
@@ -114,6 +128,19 @@ impl Policy {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Is it worth a thread of its own even where the object is small? Either it looks so, or it once was.
+    #[must_use]
+    pub fn is_dear(&self) -> bool {
+        self.dear.load(Ordering::Relaxed)
+    }
+
+    /// Remembers what it cost.
+    pub(super) fn note(&self, cost: u64) {
+        if cost > cel::DEAR {
+            self.dear.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Does it speak about this request at all? Decide before fetching parameters.

@@ -1,6 +1,6 @@
 //! Values of the API as CEL sees them.
 
-use super::Expression;
+use super::{Budget, Expression};
 use crate::schema::{Kind, Schema};
 use base64::Engine;
 use kube_cel::cel::Value as Cel;
@@ -75,7 +75,8 @@ fn formatted(text: &str, schema: &Schema) -> Cel {
 }
 
 fn made(function: &LazyLock<Option<Expression>>, text: &str) -> Option<Cel> {
-    function.as_ref()?.value(&[("text", Cel::String(Arc::new(text.to_owned())))]).ok()
+    let text = Cel::String(Arc::new(text.to_owned()));
+    function.as_ref()?.value(&[("text", text)], &mut Budget::object()).ok()
 }
 
 static TIMESTAMP: LazyLock<Option<Expression>> =

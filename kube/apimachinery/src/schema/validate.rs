@@ -3,7 +3,7 @@
 mod format;
 mod number;
 mod outcome;
-mod pattern;
+pub(crate) mod pattern;
 
 pub use format::known as known_format;
 pub(crate) use pattern::compiled as compiled_pattern;

@@ -9,6 +9,7 @@
 mod admission;
 mod bodies;
 mod bombs;
+mod cel_bombs;
 mod golden;
 mod hostile;
 mod ownership;

@@ -1,6 +1,6 @@
 //! The rules at one node of a schema, and below it.
 
-use crate::cel::{self, Expression};
+use crate::cel::{self, Budget, Exceeded, Expression, Failure};
 use crate::invalid::{FieldError, told};
 use crate::schema::{Kind, Rule, Schema, correlate};
 use serde_json::Value;
@@ -24,6 +24,36 @@ struct Compiled {
     expression: Result<Expression, String>,
     message: Option<Expression>,
     transition: bool,
+}
+
+/// Most letters of all that rules say against one object.
+const SAID_MOST: usize = 256 << 10;
+
+/// What the rules of one object found so far, and what they may still cost.
+pub(super) struct Findings {
+    pub(super) errors: Vec<FieldError>,
+    budget: Budget,
+    said: usize,
+    /// A rule cost too much, or enough was said: no more are asked.
+    ended: bool,
+}
+
+impl Default for Findings {
+    fn default() -> Self {
+        Self { errors: Vec::new(), budget: Budget::object(), said: 0, ended: false }
+    }
+}
+
+impl Findings {
+    fn say(&mut self, error: FieldError) {
+        self.said += error.field.len() + error.detail.len();
+        self.ended |= self.said > SAID_MOST;
+        self.errors.push(error);
+    }
+
+    pub(super) fn cost(&self) -> u64 {
+        self.budget.spent()
+    }
 }
 
 /// Where a value stands, and whether it is known to be unchanged.
@@ -76,6 +106,13 @@ impl Node {
         }
     }
 
+    /// May rules here or below cost much even where the object is small?
+    pub(super) fn is_dear(&self) -> bool {
+        let below = [&self.additional, &self.items].into_iter().flatten().map(Box::as_ref);
+        self.rules.iter().any(|rule| rule.expression.as_ref().is_ok_and(Expression::is_dear))
+            || below.chain(self.properties.values()).chain(&self.all_of).any(Self::is_dear)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rules.is_empty()
             && self.properties.is_empty()
@@ -90,15 +127,15 @@ impl Node {
         old: Option<&'a Value>,
         schema: &'a Schema,
         location: &ValueLocation<'a>,
-        errors: &mut Vec<FieldError>,
+        found: &mut Findings,
     ) {
-        if value.is_null() {
+        if value.is_null() || found.ended {
             return;
         }
-        self.ask(value, old.filter(|old| !old.is_null()), schema, location, errors);
+        self.ask(value, old.filter(|old| !old.is_null()), schema, location, found);
         for branch in &self.all_of {
             let location = ValueLocation { path: location.path.clone(), pair: None, parent: location.parent };
-            branch.check(value, old, schema, &location, errors);
+            branch.check(value, old, schema, &location, found);
         }
         match value {
             Value::Object(fields) => {
@@ -109,13 +146,13 @@ impl Node {
                     {
                         let location =
                             location.below(location.child(name), was.map(|was| (field, was, inner)));
-                        node.check(field, was, inner, &location, errors);
+                        node.check(field, was, inner, &location, found);
                     } else if let (Some(node), Some(inner)) = (&self.additional, &schema.additional)
                         && !schema.properties.contains_key(name)
                     {
                         let path = format!("{}[{name}]", location.path);
                         let location = location.below(path, was.map(|was| (field, was, inner.as_ref())));
-                        node.check(field, was, inner, &location, errors);
+                        node.check(field, was, inner, &location, found);
                     }
                 }
             }
@@ -126,7 +163,7 @@ impl Node {
                     let was = olds.get(item);
                     let path = format!("{}[{at}]", location.path);
                     let location = location.below(path, was.map(|was| (item, was, inner.as_ref())));
-                    node.check(item, was, inner, &location, errors);
+                    node.check(item, was, inner, &location, found);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -139,7 +176,7 @@ impl Node {
         old: Option<&Value>,
         schema: &Schema,
         location: &ValueLocation<'_>,
-        errors: &mut Vec<FieldError>,
+        found: &mut Findings,
     ) {
         if self.rules.is_empty() {
             return;
@@ -147,6 +184,9 @@ impl Node {
         let is = cel::typed(value, schema);
         let was = old.map(|old| cel::typed(old, schema));
         for compiled in &self.rules {
+            if found.ended {
+                return;
+            }
             let rule = &compiled.rule;
             if compiled.transition && was.is_none() && !rule.optional_old_self {
                 continue;
@@ -158,10 +198,10 @@ impl Node {
                 variables.push(("oldSelf", was.clone()));
             }
             let result = match &compiled.expression {
-                Ok(expression) => expression.value(&variables),
+                Ok(expression) => expression.value(&variables, &mut found.budget),
                 Err(why) => {
                     let detail = format!("rule compile error: {why}");
-                    errors.push(
+                    found.say(
                         // The type stands for the value where a rule could not be asked.
                         FieldError::invalid(location.shown(), schema.kind.name(), detail),
                     );
@@ -170,14 +210,15 @@ impl Node {
             };
             let error = match result {
                 Ok(kube_cel::cel::Value::Bool(true)) => continue,
-                Ok(_) => compiled.broken(value, schema, location, &variables),
-                Err(why) => {
-                    errors.push(failed(rule, &why, schema, location));
+                Ok(_) => compiled.broken(value, schema, location, &variables, &mut found.budget),
+                Err(failure) => {
+                    found.ended = matches!(failure, Failure::Exceeded(_));
+                    found.say(failed(rule, failure, schema, location));
                     continue;
                 }
             };
             if compiled.transition || !location.unchanged() {
-                errors.push(error);
+                found.say(error);
             }
         }
     }
@@ -197,8 +238,9 @@ impl Compiled {
         schema: &Schema,
         location: &ValueLocation<'_>,
         variables: &[(&str, kube_cel::cel::Value)],
+        budget: &mut Budget,
     ) -> FieldError {
-        let made = self.message.as_ref().and_then(|expression| match expression.value(variables) {
+        let made = self.message.as_ref().and_then(|expression| match expression.value(variables, budget) {
             Ok(kube_cel::cel::Value::String(text)) => Some(text.trim().to_owned()),
             _ => None,
         });
@@ -236,14 +278,18 @@ fn stated(rule: &Rule) -> Option<&str> {
     rule.message.as_deref().filter(|message| !message.is_empty()).map(str::trim)
 }
 
-fn failed(rule: &Rule, why: &str, schema: &Schema, location: &ValueLocation<'_>) -> FieldError {
+fn failed(rule: &Rule, failure: Failure, schema: &Schema, location: &ValueLocation<'_>) -> FieldError {
     let said = stated(rule).unwrap_or_else(|| rule.rule.trim());
-    let detail = if why.starts_with("no such overload") {
-        format!(
+    let detail = match failure {
+        Failure::Failed(why) if why.starts_with("no such overload") => format!(
             "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {said}"
-        )
-    } else {
-        format!("{why} evaluating rule: {said}")
+        ),
+        Failure::Failed(why) => format!("{why} evaluating rule: {said}"),
+        Failure::Exceeded(call @ Exceeded::Call) => format!(
+            "'{}': no further validation rules will be run due to call cost exceeds limit for rule: {said}",
+            call.words()
+        ),
+        Failure::Exceeded(budget @ Exceeded::Budget) => budget.words().to_owned(),
     };
     // The type stands for the value where a rule could not be asked.
     FieldError::invalid(location.shown(), schema.kind.name(), detail)

@@ -5,7 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 /// Patterns are few; the bound only keeps a hostile CRD from growing the cache.
-const KEPT: usize = 1024;
+const KEPT: usize = 256;
+/// Most bytes of a pattern that is kept.
+const KEPT_MOST: usize = 1 << 20;
+/// Most bytes of a pattern that is used once.
+pub(crate) const PASSING_MOST: usize = 256 << 10;
 
 type Cache = Mutex<HashMap<String, Arc<Regex>>>;
 
@@ -18,11 +22,7 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Regex>, String> {
     {
         return Ok(Arc::clone(known));
     }
-    let regex = regex::RegexBuilder::new(&translated(pattern))
-        .size_limit(4 << 20)
-        .build()
-        .map_err(|error| words(pattern, &error))?;
-    let regex = Arc::new(regex);
+    let regex = Arc::new(built(pattern, KEPT_MOST)?);
     if let Ok(mut cache) = COMPILED.lock() {
         if cache.len() >= KEPT {
             cache.clear();
@@ -30,6 +30,12 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Regex>, String> {
         cache.insert(pattern.to_owned(), Arc::clone(&regex));
     }
     Ok(regex)
+}
+
+/// A pattern that takes at most so many bytes, or why it can't be one.
+pub(crate) fn built(pattern: &str, most: usize) -> Result<Regex, String> {
+    let builder = regex::RegexBuilder::new(&translated(pattern)).size_limit(most).build();
+    builder.map_err(|error| words(pattern, &error))
 }
 
 /// What is wrong with a pattern, in Go's words as far as they are common.
