@@ -1,6 +1,6 @@
 # Every target has one line of help: `make help`.
 .DEFAULT_GOAL := help
-.PHONY: help check test test-long lint deny advisories sbom check-commits explore fuzz dist lab-up lab-down bench bench-policies bench-api bench-dns bench-lb bench-start conformance
+.PHONY: help check test test-long lint deny advisories sbom check-commits explore fuzz dist lab-up lab-down bench bench-policies bench-api bench-attack bench-dns bench-lb bench-start conformance
 
 N ?= 3
 NAME ?= default
@@ -76,6 +76,10 @@ bench-dns: ## Measure atoll dns beside CoreDNS's own option, by dnsperf (BENCH="
 bench-api: ## Measure the embedded API and kube-apiserver on etcd side by side (BENCH="--objects 1000 -o json")
 	@$(DIST)
 	@target/dist/bench api $(BENCH)
+
+bench-attack: ## Measure what honest users feel of one hostile user and 500 stalled connections (BENCH="--only rules --seconds 2 -o json")
+	@$(DIST)
+	@target/dist/bench attack $(BENCH)
 
 bench-lb: ## Measure atoll lb beside HAProxy, nginx, a bare nftables rule and no balancer; as root (BENCH="--rounds 1 -o json")
 	@$(DIST)

@@ -14,12 +14,13 @@ use crate::access::author::Stamping;
 use crate::access::filters::RbacCache;
 use crate::controllers::Tasks;
 use crate::environment::{Environment, SharedEnvironment, SystemEnvironment};
+use crate::flow::Flow;
+use crate::http::server::Link;
 use crate::pods::Pods;
 use crate::resources::addresses::{Addresses, Network};
 use crate::resources::registry::{Registry, Served};
 use crate::storage::encryption::Keys;
 use crate::storage::store::Store;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub(crate) struct ApiState {
     pub(crate) policies: Policies,
     pub(crate) addresses: Addresses,
     pub(crate) tokens: Option<TokenAuthenticator>,
+    /// Who may run next.
+    pub(crate) flow: Flow,
     /// Held while something is created in a namespace, and exclusively while an empty namespace is deleted.
     pub(crate) namespaces: tokio::sync::RwLock<()>,
     /// Where the store and its keys lie, for backups.
@@ -179,6 +182,7 @@ impl Api {
             rbac: RbacCache::default(),
             policies: Policies::default(),
             tokens: options.tokens,
+            flow: Flow::default(),
             data_dir: options.data_dir,
             pods: options.pods,
             audit: options.audit,
@@ -208,9 +212,9 @@ impl Api {
         ))
     }
 
-    /// The API for a connection from `peer`: `certified` is whom a verified client certificate names.
-    pub(crate) fn connection(&self, certified: Option<User>, peer: Option<IpAddr>) -> Service {
-        Service::remote(self.clone(), certified, peer)
+    /// The API for a connection: `certified` is whom a verified client certificate names.
+    pub(crate) fn connection(&self, certified: Option<User>, link: Arc<Link>) -> Service {
+        Service::remote(self.clone(), certified, link)
     }
 
     /// The store below.

@@ -11,6 +11,8 @@
 //! `api/dispatch.rs`. What is decided about an object (patches, ownership, schemas, selectors) is in `atoll-apimachinery`, which does no
 //! I/O.
 //!
+//! `flow` keeps any one user from taking more than a share of all this.
+//!
 //! [`hosted`] is an API with a data directory and a socket; [`store`] keeps objects by revision, in memory or durably, [`encryption`] its keys; [`pki`] makes the
 //! certificates and keys; [`authn`] says who asks, [`rbac`] whether they may; [`backup`] copies a data directory while it is in use;
 //! [`pods`] is the trait of what runs pods.
@@ -19,6 +21,7 @@ mod access;
 mod api;
 mod controllers;
 pub mod environment;
+mod flow;
 pub mod hosted;
 mod http;
 pub mod pods;

@@ -3,6 +3,7 @@
 //! ```text
 //!   bench propagation, policies ─▶ clusters and a hub of the lab ─▶ atoll_bench measures them from outside
 //!   bench api                   ─▶ the embedded API beside kube-apiserver on etcd
+//!   bench attack                ─▶ the embedded API beside a hostile user
 //!   bench dns                   ─▶ `atoll dns` beside CoreDNS, by dnsperf
 //!   bench lb                    ─▶ `atoll lb` beside HAProxy, nginx and a bare rule, in network namespaces
 //!   bench start                 ─▶ the lab's own clusters
@@ -11,6 +12,7 @@
 //! What runs already is measured by `atoll bench`, with the same library.
 
 mod api;
+mod attack;
 mod dns;
 mod environment;
 mod lb;
@@ -60,6 +62,11 @@ enum Command {
   bench api
   bench api --objects 1000 --rounds 2 --starts 2 -o json")]
     Api(api::Api),
+    /// Measure what honest users and `/healthz` feel of one hostile user and 500 stalled connections, on the loopback.
+    #[command(after_help = "Examples:
+  bench attack
+  bench attack --only rules,lists --seconds 2 --clients 4 --stalled 50 -o json")]
+    Attack(attack::Attack),
     /// Measure `atoll dns` beside CoreDNS with its own option, on the same objects of one API, by dnsperf.
     #[command(after_help = "Examples:
   bench dns
@@ -111,12 +118,15 @@ async fn run(command: Command) -> anyhow::Result<()> {
         }
         // It needs no clusters.
         Command::Lb(_) => requirements::check_to_manage()?,
+        // Nor does this, nor does it need root.
+        Command::Attack(_) => {}
         Command::AwaitAnswer { .. } | Command::LbBackend { .. } | Command::LbLoad(_) => {}
     }
     match command {
         Command::Propagation(propagation) => Box::pin(propagation.run()).await,
         Command::Policies(policies) => Box::pin(policies.run()).await,
         Command::Api(api) => Box::pin(api.run()).await,
+        Command::Attack(attack) => Box::pin(attack.run()).await,
         Command::Dns(dns) => Box::pin(dns.run()).await,
         Command::Lb(lb) => lb.run().await,
         Command::Start(start) => start.run().await,

@@ -8,7 +8,7 @@ use crate::resources::view;
 use crate::storage::cache::Cache;
 use crate::storage::store::{Key, Store};
 use crate::verbs::RequestContext;
-use atoll_apimachinery::admission::{self, Policy, Request};
+use atoll_apimachinery::admission::{self, Budget, Policy, Request};
 use atoll_apimachinery::selector::labels;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -32,6 +32,11 @@ impl Policies {
     /// Something of `admissionregistration.k8s.io` was written.
     pub(crate) fn changed(&self) {
         self.known.invalidate();
+    }
+
+    /// Does a policy speak about this request that costs much?
+    pub(crate) fn are_dear(&self, store: &Store, request: &Request<'_>) -> bool {
+        self.now(store).iter().any(|bound| bound.policy.is_dear() && bound.policy.matches(request))
     }
 
     fn now(&self, store: &Store) -> Arc<Vec<Bound>> {
@@ -117,9 +122,10 @@ impl RequestContext<'_> {
             uid: &uid,
         };
         let registry = self.state.served.now();
+        let mut budget = Budget::request();
         for bound in policies.iter().filter(|bound| bound.policy.matches(&request)) {
             for binding in bound.bindings.iter().filter(|binding| admission::binds(binding, &request)) {
-                self.ask_policy(bound, binding, &request, &registry, name)?;
+                self.ask_policy(bound, binding, &request, &registry, &mut budget)?;
             }
         }
         Ok(())
@@ -131,8 +137,9 @@ impl RequestContext<'_> {
         binding: &Value,
         request: &Request<'_>,
         registry: &Registry,
-        name: &str,
+        budget: &mut Budget,
     ) -> Result<(), StatusError> {
+        let name = request.name;
         let params = self.state.params(bound, binding, request.namespace, registry);
         let all: Vec<Option<&Value>> = match &params {
             Params::None => vec![None],
@@ -140,7 +147,8 @@ impl RequestContext<'_> {
             Params::Missing => return self.heed(admission::params_missing(&bound.policy, binding), name),
         };
         for params in all {
-            self.heed(admission::evaluate(&bound.policy, binding, params, request), name)?;
+            let said = admission::evaluate_within(&bound.policy, binding, params, request, budget);
+            self.heed(said, name)?;
         }
         Ok(())
     }

@@ -20,6 +20,9 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything, whatever the roles say.
 pub const MASTERS: &str = "system:masters";
 
+/// The user of a request without certificate and token.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+
 /// The user that sends a request, as `userInfo` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct User {
@@ -62,7 +65,7 @@ impl User {
 
     /// The user of a request without certificate and token.
     pub fn anonymous() -> Self {
-        Self { name: "system:anonymous".into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
+        Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
 
     /// A service account.

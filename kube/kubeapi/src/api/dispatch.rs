@@ -4,8 +4,9 @@ use super::ApiState;
 use super::service::Caller;
 use crate::access::authn::User;
 use crate::access::reviews;
+use crate::flow::weigh::{self, Load};
 use crate::http::answer::Answer;
-use crate::http::negotiate::{self, MediaType};
+use crate::http::negotiate::MediaType;
 use crate::http::request::{RequestInfo, Target};
 use crate::http::status_error::StatusError;
 use crate::resources::discovery;
@@ -13,42 +14,96 @@ use crate::resources::openapi;
 use crate::resources::resource::{Resource, Subresource};
 use crate::storage::backup::{BACKUP_PATH, Backup};
 use crate::verbs::RequestContext;
+use atoll_apimachinery::admission::Request;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, StatusCode};
 use serde_json::json;
 use std::sync::Arc;
 
-impl ApiState {
-    /// Answers a request.
-    pub(crate) async fn answer(self: &Arc<Self>, parts: &Parts, body: Bytes, who: &Caller) -> Answer {
-        let media_type = match negotiate::output(&parts.headers) {
-            Ok(output) => output.media_type,
-            Err(_) => MediaType::Json,
-        };
-        match self.try_answer(parts, body, who).await {
-            Ok(answer) => answer,
-            Err(error) => Answer::error(&error, media_type),
-        }
-    }
+/// A request that its user may make, as far as its head tells.
+pub(crate) struct Admitted {
+    pub(crate) info: RequestInfo,
+    /// Whom it is made for.
+    pub(crate) user: User,
+    /// Whose seats it takes: those of the user who sent it, whomever they impersonate. None for the administrators' group
+    /// and for callers in this process.
+    pub(crate) payer: Option<String>,
+}
 
-    async fn try_answer(
-        self: &Arc<Self>,
-        parts: &Parts,
-        body: Bytes,
-        who: &Caller,
-    ) -> Result<Answer, StatusError> {
+impl ApiState {
+    /// Who asks for what, and may they? Nothing of the body is read before.
+    pub(crate) fn admitted(&self, parts: &Parts, who: &Caller) -> Result<Admitted, StatusError> {
         let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(&parts.method, path, query)
             .ok_or_else(|| StatusError::bad_request("the path is not valid UTF-8"))?;
-        let user = self.identify(parts, who)?;
+        let sender = self.sender(&parts.headers, who)?;
+        let exempt = sender.is_master() || matches!(who, Caller::Trusted(_));
+        let payer = (!exempt).then(|| sender.name.clone());
+        let user = self.served_as(parts, sender)?;
         self.authorize_request(parts, &user, &info)?;
         if is_own_path(&info.path) {
             self.check_master(&parts.headers, who, &user, &info.path)?;
         }
+        Ok(Admitted { info, user, payer })
+    }
+
+    /// What is known of a request's weight before it is carried out.
+    pub(crate) fn load(&self, admitted: &Admitted, body: usize) -> Load {
+        let (info, load) = (&admitted.info, Load { body, ..Load::default() });
+        let Some(target) = &info.target else {
+            return Load { dear: info.path.starts_with("/openapi"), ..load };
+        };
+        let registry = self.served.now();
+        let Some(resource) = registry.find(&target.group, &target.version, &target.resource) else {
+            return load;
+        };
+        let namespace = if resource.namespaced { target.namespace.as_str() } else { "" };
+        let operation = match info.verb {
+            "create" => "CREATE",
+            "update" | "patch" => "UPDATE",
+            "delete" | "deletecollection" => "DELETE",
+            _ => "",
+        };
+        let listed = if weigh::lists(info) {
+            self.store.weigh(&resource.prefix(namespace), weigh::HEAVY_LIST)
+        } else {
+            0
+        };
+        if operation.is_empty() {
+            return Load { listed, ..load };
+        }
+        let stored = if target.name.is_empty() {
+            0
+        } else {
+            self.store.get(&resource.key(namespace, &target.name)).map_or(0, |object| object.body.len())
+        };
+        let ruled = resource.custom.as_ref().is_some_and(|custom| custom.rules.are_dear());
+        let asked = Request {
+            operation,
+            group: &resource.group,
+            version: &resource.version,
+            kind: &resource.names.kind,
+            resource: &resource.names.plural,
+            subresource: &target.subresource,
+            name: &target.name,
+            namespace,
+            ..Request::default()
+        };
+        Load { stored, listed, dear: ruled || self.policies.are_dear(&self.store, &asked), ..load }
+    }
+
+    /// Carries a request out.
+    pub(crate) async fn carry_out(
+        self: &Arc<Self>,
+        parts: &Parts,
+        body: Bytes,
+        admitted: &Admitted,
+    ) -> Result<Answer, StatusError> {
+        let Admitted { info, user, .. } = admitted;
         match &info.target {
-            None => Ok(self.page(parts, &info)),
-            Some(target) => Box::pin(self.resource(parts, body, &user, &info, target)).await,
+            None => Ok(self.page(parts, info)),
+            Some(target) => Box::pin(self.resource(parts, body, user, info, target)).await,
         }
     }
 

@@ -1,19 +1,24 @@
 //! The API as a `tower::Service`: the same for a socket and for a client in the same process.
 
 use super::Api;
+use super::dispatch::Admitted;
 use crate::access::audit::Record;
 use crate::access::authn::User;
+use crate::flow::Busy;
+use crate::flow::lane::Seat;
+use crate::flow::weigh::{self, Traffic};
 use crate::http::answer::{Answer, Body};
-use crate::http::negotiate::MediaType;
+use crate::http::negotiate::{self, MediaType};
+use crate::http::server::Link;
 use crate::http::status_error::StatusError;
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -24,14 +29,16 @@ pub(crate) const MOST_BYTES: usize = 3 * 1024 * 1024;
 const MOST_DROPPED: usize = 4 * MOST_BYTES;
 /// How long a client may take to send it.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// How long a client may send nothing of it.
+const PIECE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Answers requests.
 #[derive(Clone)]
 pub struct Service {
     api: Api,
     who: Caller,
-    /// Where the connection comes from; none within the process.
-    peer: Option<IpAddr>,
+    /// The connection; none within the process.
+    link: Option<Arc<Link>>,
 }
 
 /// How the asking user is known.
@@ -45,11 +52,11 @@ pub(crate) enum Caller {
 
 impl Service {
     pub(crate) fn trusted(api: Api, user: User) -> Self {
-        Self { api, who: Caller::Trusted(user), peer: None }
+        Self { api, who: Caller::Trusted(user), link: None }
     }
 
-    pub(crate) fn remote(api: Api, certified: Option<User>, peer: Option<IpAddr>) -> Self {
-        Self { api, who: Caller::Remote(certified), peer }
+    pub(crate) fn remote(api: Api, certified: Option<User>, link: Arc<Link>) -> Self {
+        Self { api, who: Caller::Remote(certified), link: Some(link) }
     }
 
     /// Answers one request.
@@ -59,8 +66,8 @@ impl Service {
         B::Error: std::fmt::Display,
     {
         let (mut parts, body) = request.into_parts();
-        let record =
-            self.api.state.audit.as_ref().map(|log| Record::begin(log, &mut parts, &self.who, self.peer));
+        let peer = self.link.as_ref().map(|link| link.peer());
+        let record = self.api.state.audit.as_ref().map(|log| Record::begin(log, &mut parts, &self.who, peer));
         let response = self.respond(&parts, body).await;
         if let Some(record) = record {
             record.end(&response);
@@ -73,16 +80,103 @@ impl Service {
         B: http_body::Body<Data = Bytes>,
         B::Error: std::fmt::Display,
     {
-        let answer = match read(body).await {
-            Ok(body) => self.api.state.answer(parts, body, &self.who).await,
-            Err(error) => Answer::error(&error, MediaType::Json),
+        let media_type = match negotiate::output(&parts.headers) {
+            Ok(output) => output.media_type,
+            Err(_) => MediaType::Json,
+        };
+        let answer = match self.try_answer(parts, body).await {
+            Ok(answer) => answer,
+            Err(error) => Answer::error(&error, media_type),
         };
         answer.into_response()
     }
+
+    async fn try_answer<B>(&self, parts: &Parts, body: B) -> Result<Answer, StatusError>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        let (state, link) = (&self.api.state, self.link.as_deref());
+        if let Some(link) = link {
+            link.asked();
+        }
+        let admitted = state.admitted(parts, &self.who)?;
+        let payer = admitted.payer.as_deref();
+        let traffic = Traffic::of(&admitted.info);
+        if let Some(link) = link {
+            link.stream(traffic == Traffic::Long);
+            if link.belongs_to(payer).is_err() {
+                let refused = Answer::error(&StatusError::too_many_requests(), MediaType::Json);
+                return Ok(refused.header(header::CONNECTION, HeaderValue::from_static("close")));
+            }
+        }
+        let flow = &state.flow;
+        match traffic {
+            Traffic::Health => state.carry_out(parts, Bytes::new(), &admitted).await,
+            Traffic::Long => {
+                let seat = flow.long(payer).await.map_err(busy)?;
+                let answer = state.carry_out(parts, Bytes::new(), &admitted).await?;
+                Ok(answer.hold(seat))
+            }
+            Traffic::Short => {
+                let most = weigh::most_bytes(&admitted.info, MOST_BYTES);
+                let mut room = None;
+                let body = if most == 0 {
+                    Bytes::new()
+                } else {
+                    if body.size_hint().upper().is_none_or(|bytes| bytes > weigh::LARGE_BODY as u64) {
+                        room = flow.memory(payer).await.map_err(busy)?;
+                    }
+                    read(body, most).await?
+                };
+                self.short(parts, body, admitted, room).await
+            }
+        }
+    }
+
+    /// Carries out what ends by itself: here if it is short, on a thread of its own if it is long.
+    async fn short(
+        &self,
+        parts: &Parts,
+        body: Bytes,
+        admitted: Admitted,
+        room: Option<Seat>,
+    ) -> Result<Answer, StatusError> {
+        let state = &self.api.state;
+        let load = state.load(&admitted, body.len());
+        if !load.is_heavy() {
+            let _seat = state.flow.light(admitted.payer.as_deref()).await.map_err(busy)?;
+            return state.carry_out(parts, body, &admitted).await;
+        }
+        if negotiate::content_type(&parts.headers) != negotiate::PROTOBUF && weigh::is_too_much(&body) {
+            return Err(StatusError::too_large("it has too many fields and elements"));
+        }
+        let payer = admitted.payer.as_deref();
+        // A long list takes memory as a long body does, until it is sent.
+        let room = if load.listed > 0 && room.is_none() {
+            state.flow.memory(payer).await.map_err(busy)?
+        } else {
+            room
+        };
+        let seat = state.flow.heavy(payer).await.map_err(busy)?;
+        let (state, parts) = (Arc::clone(state), parts.clone());
+        let runtime = tokio::runtime::Handle::current();
+        let work = tokio::task::spawn_blocking(move || {
+            // The thread is in use until the work is done, whether or not somebody still waits for it.
+            let _seat = seat;
+            runtime.block_on(state.carry_out(&parts, body, &admitted))
+        });
+        let done = work.await.map_err(|error| StatusError::internal(&error.to_string()))?;
+        done.map(|answer| answer.hold(room))
+    }
+}
+
+fn busy(_: Busy) -> StatusError {
+    StatusError::too_many_requests()
 }
 
 /// A whole body, unless it is too long or too slow.
-async fn read<B>(body: B) -> Result<Bytes, StatusError>
+async fn read<B>(body: B, most: usize) -> Result<Bytes, StatusError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -90,24 +184,26 @@ where
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let too_large = || StatusError::too_large(&format!("limit is {MOST_BYTES}"));
+    let too_large = || StatusError::too_large(&format!("limit is {most}"));
     if body.size_hint().lower() > MOST_DROPPED as u64 {
         return Err(too_large());
     }
+    let slow = |_| StatusError::timeout("the request's body did not arrive in time");
     let collect = async {
         let mut body = pin!(body);
         let mut all = BytesMut::new();
         let mut dropped = 0;
-        while let Some(frame) = body.frame().await {
+        while let Some(frame) = tokio::time::timeout(PIECE_WITHIN, body.frame()).await.map_err(slow)? {
             let frame = frame.map_err(|error| {
                 StatusError::bad_request(format!("cannot read the request's body: {error}"))
             })?;
             if let Ok(data) = frame.into_data() {
-                if dropped == 0 && all.len() + data.len() <= MOST_BYTES {
+                if dropped == 0 && all.len() + data.len() <= most {
                     all.extend_from_slice(&data);
                     continue;
                 }
                 dropped += data.len();
+                all.clear();
                 if dropped > MOST_DROPPED {
                     return Err(too_large());
                 }
@@ -115,7 +211,6 @@ where
         }
         if dropped > 0 { Err(too_large()) } else { Ok(all.freeze()) }
     };
-    let slow = |_| StatusError::timeout("the request's body did not arrive in time");
     tokio::time::timeout(BODY_WITHIN, collect).await.map_err(slow)?
 }
 

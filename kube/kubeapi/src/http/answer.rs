@@ -1,5 +1,6 @@
 //! What goes back to the client: a status, a body, warnings.
 
+use crate::flow::lane::Seat;
 use crate::http::encode;
 use crate::http::negotiate::MediaType;
 use crate::http::status_error::StatusError;
@@ -10,13 +11,14 @@ use http::header::{
     UPGRADE, WARNING,
 };
 use http::{HeaderName, Response, StatusCode};
-use http_body::Frame;
+use http_body::{Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 /// The body of an answer: all at once, or as it comes.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -25,10 +27,17 @@ pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub(crate) struct Answer {
     code: StatusCode,
     kind: HeaderValue,
-    body: Body,
+    content: Content,
     headers: Vec<(HeaderName, HeaderValue)>,
     session: Option<Upgraded>,
     refusal: Option<Refusal>,
+    held: Option<Seat>,
+}
+
+/// What an answer says.
+enum Content {
+    Whole(Bytes),
+    Stream(Body),
 }
 
 /// Why a request was refused: in the answer's extensions, for the audit log.
@@ -45,6 +54,10 @@ pub(crate) struct Upgraded(Arc<Mutex<Option<SessionFuture>>>);
 type SessionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Upgraded {
+    fn new(session: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::pin(session)))))
+    }
+
     /// The session, for the first who asks.
     pub(crate) fn take(&self) -> Option<SessionFuture> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -64,10 +77,11 @@ impl Answer {
         Self {
             code,
             kind,
-            body: Full::new(bytes).boxed_unsync(),
+            content: Content::Whole(bytes),
             headers: Vec::new(),
             session: None,
             refusal: None,
+            held: None,
         }
     }
 
@@ -109,10 +123,11 @@ impl Answer {
         Self {
             code: StatusCode::OK,
             kind: JSON,
-            body: StreamBody::new(frames).boxed_unsync(),
+            content: Content::Stream(StreamBody::new(frames).boxed_unsync()),
             headers: Vec::new(),
             session: None,
             refusal: None,
+            held: None,
         }
     }
 
@@ -142,7 +157,7 @@ impl Answer {
         answer
             .headers
             .extend(HeaderValue::from_str(accept).ok().map(|accept| (SEC_WEBSOCKET_ACCEPT, accept)));
-        answer.session = Some(Upgraded(Arc::new(Mutex::new(Some(Box::pin(session))))));
+        answer.session = Some(Upgraded::new(session));
         answer
     }
 
@@ -179,6 +194,12 @@ impl Answer {
         self
     }
 
+    /// Keeps a seat until the answer is sent, or what follows it is over.
+    pub(crate) fn hold(mut self, seat: Option<Seat>) -> Self {
+        self.held = seat;
+        self
+    }
+
     pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
@@ -190,9 +211,24 @@ impl Answer {
     }
 
     pub(crate) fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(self.body);
+        let mut held = self.held;
+        let session = self.session.map(|session| match (session.take(), held.take()) {
+            (Some(inner), Some(seat)) => Upgraded::new(async move {
+                inner.await;
+                drop(seat);
+            }),
+            (Some(inner), None) => Upgraded::new(inner),
+            (None, _) => session,
+        });
+        let body = match (self.content, held) {
+            (Content::Whole(bytes), None) => Full::new(bytes).boxed_unsync(),
+            (Content::Whole(bytes), Some(seat)) => Pieces { bytes, _seat: seat }.boxed_unsync(),
+            (Content::Stream(stream), None) => stream,
+            (Content::Stream(stream), Some(seat)) => Held { stream, _seat: seat }.boxed_unsync(),
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = self.code;
-        if let Some(session) = self.session {
+        if let Some(session) = session {
             response.extensions_mut().insert(session);
         }
         if let Some(refusal) = self.refusal {
@@ -205,6 +241,63 @@ impl Answer {
         }
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
         response
+    }
+}
+
+/// A large answer in pieces, so that it is gone, and its seat free, only when nearly all of it was sent.
+struct Pieces {
+    bytes: Bytes,
+    _seat: Seat,
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        const PIECE: usize = 64 << 10;
+        if self.bytes.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.bytes.len().min(PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.bytes.split_to(length)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.len() as u64)
+    }
+}
+
+/// A stream and its seat.
+struct Held {
+    stream: Body,
+    _seat: Seat,
+}
+
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.stream).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.stream.size_hint()
     }
 }
 

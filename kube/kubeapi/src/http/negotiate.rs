@@ -124,6 +124,9 @@ pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
     None
 }
 
+/// The media type of protobuf bodies.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
 /// In which media type a body is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
@@ -143,9 +146,9 @@ pub(crate) fn input(headers: &HeaderMap, protobuf: bool) -> Result<Input, Status
     match content_type(headers) {
         "" | "application/json" => Ok(Input::Json),
         "application/yaml" => Ok(Input::Yaml),
-        "application/vnd.kubernetes.protobuf" if protobuf => Ok(Input::Protobuf),
+        PROTOBUF if protobuf => Ok(Input::Protobuf),
         _ if protobuf => {
-            let kinds = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+            let kinds = ["application/json", "application/yaml", PROTOBUF];
             Err(StatusError::unsupported_media(&kinds))
         }
         _ => Err(StatusError::unsupported_media(&WRITTEN)),

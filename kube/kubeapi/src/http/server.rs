@@ -1,5 +1,13 @@
 //! The API on a socket: TLS always, clients known by certificates or tokens, no client may take more than its share.
 
+mod link;
+mod patience;
+mod places;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use link::Link;
+
 use crate::access::authn::User;
 use crate::access::pki::Pki;
 use crate::api::{Api, Service};
@@ -8,6 +16,9 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use link::Connections;
+use patience::Patience;
+use places::Limits;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::convert::Infallible;
@@ -15,7 +26,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -23,12 +33,16 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 /// How many connections there may be.
-const MOST_CONNECTIONS: usize = 4096;
+const LIMITS: Limits = Limits { all: 4096, unknown: 512, per_user: 1024, grace: Duration::from_secs(1) };
 /// How long a client may take to shake hands.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// How long a client may take until a request's head is there, from the last answer on: longer than clients keep a
 /// connection that they do not use (90 s), so that they close it and not we while they send.
 const HEAD_WITHIN: Duration = Duration::from_secs(120);
+/// How long a client that has shown no certificate may take until its first request's head is there.
+const FIRST_WITHIN: Duration = Duration::from_secs(15);
+/// The most bytes and lines of a request's head.
+const MOST_HEAD: (usize, usize) = (64 << 10, 128);
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -86,14 +100,18 @@ impl Server {
 
     /// Serves until it is dropped. Connections end with it.
     pub async fn run(self, api: Api) {
-        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        self.run_within(api, LIMITS).await;
+    }
+
+    async fn run_within(self, api: Api, limits: Limits) {
+        let all = Connections::new(limits);
         let mut connections = JoinSet::new();
         loop {
             // A client that connects when all connections are in use waits in the kernel's queue.
-            let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
-            let stream = tokio::select! {
+            all.room().await;
+            let (stream, from) = tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
+                    Ok(accepted) => accepted,
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -102,18 +120,15 @@ impl Server {
                 },
                 Some(_) = connections.join_next() => continue,
             };
-            let (tls, api) = (self.tls.clone(), api.clone());
-            connections.spawn(async move {
-                connection(stream, tls, api).await;
-                drop(place);
-            });
+            let (tls, api, link) = (self.tls.clone(), api.clone(), all.arrive(from.ip()));
+            let task = connections.spawn(connection(stream, tls, api, Arc::clone(&link)));
+            all.ended_by(&link, task);
         }
     }
 }
 
-async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
+async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api, link: Arc<Link>) {
     let _ = stream.set_nodelay(true);
-    let peer = stream.peer_addr().ok().map(|peer| peer.ip());
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await else { return };
     let certificates = stream.get_ref().1.peer_certificates();
     let certified =
@@ -125,7 +140,8 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
                 None
             }
         };
-    let service: Service = api.connection(certified, peer);
+    let is_certified = certified.is_some();
+    let service: Service = api.connection(certified, Arc::clone(&link));
     // A session that takes the connection over runs here, so that it counts as a connection and ends with the server.
     let upgraded: Arc<Mutex<Option<Upgraded>>> = Arc::default();
     let slot = Arc::clone(&upgraded);
@@ -142,10 +158,18 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api) {
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
-        .serve_connection(TokioIo::new(stream), answer)
-        .with_upgrades()
-        .await;
-    if let Err(error) = served {
+        .max_buf_size(MOST_HEAD.0)
+        .max_headers(MOST_HEAD.1)
+        .serve_connection(TokioIo::new(Patience::new(stream, Arc::clone(&link))), answer)
+        .with_upgrades();
+    let mut served = std::pin::pin!(served);
+    let ended = match tokio::time::timeout(FIRST_WITHIN, served.as_mut()).await {
+        Ok(ended) => ended,
+        // It never asked for anything.
+        Err(_) if !is_certified && !link.was_asked() => return,
+        Err(_) => served.await,
+    };
+    if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended with an error");
         return;
     }

@@ -289,6 +289,14 @@ impl StatusError {
         Self::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
     }
 
+    /// This user has too much under way.
+    pub(crate) fn too_many_requests() -> Self {
+        let message = "too many requests, please try again later";
+        let mut error = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+        error.0.details.insert("retryAfterSeconds".to_owned(), 1.into());
+        error
+    }
+
     /// Nothing can be done at this time.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)

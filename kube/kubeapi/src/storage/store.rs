@@ -130,6 +130,11 @@ impl Store {
         self.shared.read().list(prefix, at, after, limit)
     }
 
+    /// How many bytes the objects under `prefix` have; it stops counting at `most`.
+    pub fn weigh(&self, prefix: &str, most: usize) -> usize {
+        self.shared.read().weigh(prefix, most)
+    }
+
     /// Does one write, or says why not. What it returns is durable and visible to readers.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ mod access;
 mod attacks;
 mod author;
 mod crds;
+mod flow;
 mod garbage;
 mod objects;
 mod pods;

@@ -41,6 +41,8 @@ impl Embedded {
         audit: Option<atoll_audit::Log>,
         keys: Keys,
     ) -> anyhow::Result<Self> {
+        // Each client takes one, and the API accepts some thousands.
+        atoll_lb::allow_many_files();
         let runtime =
             Builder::new_multi_thread().worker_threads(2).thread_name("api").enable_all().build()?;
         let runtime = ApiRuntime(Some(runtime));

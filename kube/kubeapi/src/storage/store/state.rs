@@ -114,6 +114,20 @@ impl State {
         Ok(page(at, then.into_iter(), limit))
     }
 
+    pub(super) fn weigh(&self, prefix: &str, most: usize) -> usize {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let objects =
+            self.objects.range::<str, _>(from).take_while(|(key, _)| key.as_str().starts_with(prefix));
+        let mut bytes = 0;
+        for (_, stored) in objects {
+            bytes += stored.body.len();
+            if bytes >= most {
+                break;
+            }
+        }
+        bytes
+    }
+
     /// What every object under `prefix` that changed after `at` was then.
     fn undone(&self, at: u64, prefix: &str) -> BTreeMap<&Key, Option<Stored>> {
         let mut undone = BTreeMap::new();
