@@ -57,6 +57,11 @@ pub(crate) fn container(name: &str, image: &str) -> Value {
     })
 }
 
+/// A pod that runs as an account, on no node.
+pub(crate) fn pod(name: &str, account: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"serviceAccountName": account, "automountServiceAccountToken": false, "containers": [container("c", "i:1")]}})
+}
+
 /// `value` with the members of `more`.
 pub(crate) fn with(mut value: Value, more: Value) -> Value {
     if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {

@@ -1,6 +1,7 @@
 //! The API in this process, through `kube::Client` and no socket.
 
 mod access;
+mod attacks;
 mod crds;
 mod garbage;
 mod objects;
