@@ -11,7 +11,7 @@ use crate::options::Options;
 /// Those of this hub.
 pub(crate) fn reserved(options: &Options) -> Reserved {
     let pool = match &options.balancing {
-        Balancing::BuiltIn(pool) => pool.ranges().collect(),
+        Balancing::BuiltIn(pool) | Balancing::Limited(pool, _) => pool.ranges().collect(),
         Balancing::Off | Balancing::Provider(_) => Vec::new(),
     };
     let read = |path| std::fs::read_to_string(path).unwrap_or_default(); // elsewhere than on Linux nothing is known

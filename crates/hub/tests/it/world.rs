@@ -43,9 +43,8 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) async fn start(name: &str) -> anyhow::Result<Self> {
         let pki = Pki::ephemeral(&["127.0.0.1".to_owned()], jiff::Timestamp::now().as_second())?;
-        let options = atoll_kubeapi::Options::default()
-            .stamping(stamping())
-            .tokens(TokenAuthenticator::new(&pki)?);
+        let options =
+            atoll_kubeapi::Options::default().stamping(stamping()).tokens(TokenAuthenticator::new(&pki)?);
         let api = atoll_kubeapi::Api::start(Store::memory(), options).await?;
         let client = Client::new(api.admin(), "default");
         Ok(Self { name: name.to_owned(), client, api, pki: Arc::new(pki), server: None })
