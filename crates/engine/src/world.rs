@@ -106,7 +106,7 @@ pub enum Change {
     /// It can, or can't, be reached.
     Contact(Contact),
     /// Where it is. The hub says so, never the member.
-    Networks(Networks),
+    Networks(Box<Networks>),
     /// What its Node objects say. It widens nothing: the hub may pin it, once.
     Nodes(Nodes),
     /// A namespace, or its absence.
@@ -208,9 +208,9 @@ impl World {
                 when(std::mem::replace(&mut cluster.contact, contact) != contact, Reach::Exporter(id.clone()))
             }
             Change::Networks(networks) => {
-                let changed = *cluster.networks != networks;
+                let changed = *cluster.networks != *networks;
                 if changed {
-                    cluster.networks = Arc::new(networks);
+                    cluster.networks = Arc::from(networks);
                     self.redraw = true;
                 }
                 when(changed, Reach::Everybody) // what is one's is not the others'

@@ -19,8 +19,8 @@ fn observed(pods: &str) -> Networks {
 fn engine_serving(addresses: &[&str]) -> Engine {
     let paris = member("paris").exports("http:80", 1).serves("web-1", "http:80", addresses);
     let paris = paris.with(Change::Followed(key(WEB), true));
-    let paris = paris.with(Change::Networks(observed("10.1.0.0/16"))).heard();
-    let tokyo = member("tokyo").with(Change::Networks(observed("10.2.0.0/16"))).heard();
+    let paris = paris.with(Change::Networks(Box::new(observed("10.1.0.0/16")))).heard();
+    let tokyo = member("tokyo").with(Change::Networks(Box::new(observed("10.2.0.0/16")))).heard();
     let mut engine = engine(&[paris, tokyo]);
     engine.set_reserved(Reserved { pool: vec!["192.0.2.0/24".parse().unwrap()], ..Reserved::default() });
     let asked = CrossCluster { balanced: true, ..CrossCluster::default() };
@@ -77,10 +77,10 @@ fn a_range_that_is_declared_later_is_taken_from_whoever_announced_it() {
     assert_eq!(reached(&planned(&mut engine)), [["10.1.0.1"]; 3]);
     let declared = Ranges { pods: vec!["10.1.0.0/24".parse().unwrap()], ..Ranges::default() };
     let networks = Networks { declared, ..Networks::default() };
-    let _ = engine.apply(&id("tokyo"), Change::Networks(networks));
+    let _ = engine.apply(&id("tokyo"), Change::Networks(Box::new(networks)));
     assert!(engine.is_dirty(&key(WEB)), "what is one's is not another's");
     assert_eq!(reached(&planned(&mut engine)), [[] as [&str; 0]; 3]);
-    let _ = engine.apply(&id("tokyo"), Change::Networks(observed("10.2.0.0/16")));
+    let _ = engine.apply(&id("tokyo"), Change::Networks(Box::new(observed("10.2.0.0/16"))));
     assert_eq!(reached(&planned(&mut engine)), [["10.1.0.1"]; 3]);
 }
 

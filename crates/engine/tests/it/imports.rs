@@ -167,7 +167,7 @@ fn an_address_that_is_refused_is_told_to_the_exporter() {
     assert_eq!(ready(&mut engine), ExportReady::Failed(ExportFailed::AllEndpointsRefused(why)));
     let endpoints = vec!["127.1.0.0/16".parse().unwrap()];
     let networks = Networks { endpoints, ..Networks::default() };
-    let _ = engine.apply(&id("paris"), Change::Networks(networks));
+    let _ = engine.apply(&id("paris"), Change::Networks(Box::new(networks)));
     assert_eq!(ready(&mut engine), ExportReady::Exported { refused: None });
 }
 

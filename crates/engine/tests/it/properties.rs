@@ -162,7 +162,7 @@ fn any_told(name: &'static str) -> impl Strategy<Value = Told> {
             let mut facts = vec![
                 Change::Namespace(namespace("shop"), state),
                 Change::Contact(contact),
-                Change::Networks(networks),
+                Change::Networks(Box::new(networks)),
             ];
             for (service, (fact, export, slices, followed)) in SERVICES.iter().zip(services) {
                 facts.push(Change::Service(key(service), fact));

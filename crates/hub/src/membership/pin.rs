@@ -36,7 +36,7 @@ pub(crate) async fn write(hub: &Client, permit: &Permit, id: &ClusterId, learnt:
         match api.patch(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await {
             Ok(cluster) => return tell(hub, &cluster, learnt).await,
             Err(error) => {
-                tracing::warn!(cluster = %id, why = why(&error), "cannot pin the member's networks")
+                tracing::warn!(cluster = %id, why = why(&error), "cannot pin the member's networks");
             }
         }
         tokio::time::sleep(PAUSE).await;
@@ -83,7 +83,7 @@ pub(crate) async fn show(hub: &Client, permit: &Permit, id: &ClusterId) {
         match shown.await {
             Ok(()) => return,
             Err(error) => {
-                tracing::debug!(cluster = %id, why = why(&error), "cannot show the member's networks")
+                tracing::debug!(cluster = %id, why = why(&error), "cannot show the member's networks");
             }
         }
         tokio::time::sleep(PAUSE).await;

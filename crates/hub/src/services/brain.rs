@@ -143,14 +143,14 @@ impl Brain {
         let _ = self.engine.apply(id, Change::Left);
         let _ = self.engine.apply(id, Change::Joined);
         if let Some(networks) = self.pins.whole(id) {
-            let _ = self.engine.apply(id, Change::Networks(networks));
+            let _ = self.engine.apply(id, Change::Networks(Box::new(networks)));
         }
     }
 
     /// Where it is: the operator's word, and what was pinned.
     pub(crate) fn declare(&mut self, id: &ClusterId, networks: Networks) {
         let networks = self.pins.declare(id, networks);
-        let _ = self.engine.apply(id, Change::Networks(networks));
+        let _ = self.engine.apply(id, Change::Networks(Box::new(networks)));
     }
 
     /// Addresses that are no member's.
@@ -371,7 +371,7 @@ impl Brain {
         }
         let learnt = first.then(|| self.pins.heard(id, self.engine.world())).flatten();
         if let Some(networks) = self.pins.whole(id).filter(|_| learnt.is_some()) {
-            let _ = self.engine.apply(id, Change::Networks(networks));
+            let _ = self.engine.apply(id, Change::Networks(Box::new(networks)));
         }
         learnt
     }

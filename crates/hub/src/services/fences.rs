@@ -36,7 +36,7 @@ pub(crate) async fn follow(client: Client, news: UnboundedSender<Vec<Policy>>) {
                 Change::Gone(name) => changed |= policies.remove(&name).is_some(),
                 Change::Listed => (listed, changed) = (true, true),
                 Change::Failed(failure) => {
-                    tracing::warn!(%failure, "cannot watch SharingPolicies in the hub's API")
+                    tracing::warn!(%failure, "cannot watch SharingPolicies in the hub's API");
                 }
             }
         }

@@ -157,7 +157,7 @@ fn changes() -> Vec<Change> {
     let nodes = Nodes { addresses: ["192.168.0.4".parse().unwrap()].into(), pods: [range].into() };
     vec![
         Change::Heard(capabilities()),
-        Change::Networks(networks),
+        Change::Networks(Box::new(networks)),
         Change::Nodes(nodes),
         Change::Namespace(namespace("shop"), Some(atoll_engine::facts::NamespaceState::Active)),
         Change::Namespace(namespace("shop"), None),

@@ -64,10 +64,10 @@ impl Pins {
 impl Pinned {
     fn whole(&self) -> Networks {
         let mut networks = self.networks.clone();
-        if let Some(learnt) = self.learnt.as_ref().filter(|_| !networks.binding) {
-            if networks.learnt == Ranges::default() {
-                networks.learnt = learnt.clone();
-            }
+        if let Some(learnt) = self.learnt.as_ref().filter(|_| !networks.binding)
+            && networks.learnt == Ranges::default()
+        {
+            networks.learnt = learnt.clone();
         }
         networks
     }

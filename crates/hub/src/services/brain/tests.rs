@@ -316,7 +316,7 @@ fn a_member_can_not_widen_its_own_networks_nor_speak_of_membership() {
     hub.brain.declare(&id("paris"), said.clone());
     let lie =
         Networks { declared: pods("0.0.0.0"), endpoints: vec![range("127.0.0.0")], ..Networks::default() };
-    hub.tell("paris", Up::Change(Change::Networks(lie)), 5);
+    hub.tell("paris", Up::Change(Change::Networks(Box::new(lie))), 5);
     assert_eq!(*hub.brain.engine.world().clusters[&id("paris")].networks, said);
     hub.tell("paris", Up::Change(Change::Left), 6);
     assert!(hub.brain.engine.world().clusters.contains_key(&id("paris")));
