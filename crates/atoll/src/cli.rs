@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Down(commands::down::Down),
     Member(commands::member::Member),
     Request(commands::request::Request),
-    Hub(commands::hub::Hub),
+    Hub(Box<commands::hub::Hub>),
     Join(commands::join::Join),
     Unjoin(commands::unjoin::Unjoin),
     Clusters(commands::clusters::Clusters),

@@ -202,7 +202,7 @@ async fn a_certificate_of_another_authority_ends_the_connection_before_the_token
     world.halt().await
 }
 
-fn service(name: &str, labels: Value) -> Value {
+fn service(name: &str, labels: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "shop", "labels": labels},
         "spec": {"selector": {"app": name}, "ports": [{"port": 80, "protocol": "TCP"}]}})
 }
@@ -226,7 +226,7 @@ async fn a_stolen_token_changes_no_service_of_a_user_and_makes_no_token_that_out
     is_ready(&world, "member1").await?;
     let hub = hub_uid(&world).await?;
     let member = &world.members[0];
-    member.apply(service("web", json!({"team": "a"}))).await?;
+    member.apply(service("web", &json!({"team": "a"}))).await?;
     let thief = member.as_user(thief(member, token(&world, "member1").await?).await?);
 
     let ours = json!({"atoll.dev/hub": hub});
@@ -240,7 +240,7 @@ async fn a_stolen_token_changes_no_service_of_a_user_and_makes_no_token_that_out
     };
     let patch = async |labels: Value, annotations: Value, selector: &str| {
         thief.merge(
-            &service("web", json!({})),
+            &service("web", &json!({})),
             json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": {"selector": {"app": selector}}}),
         )
         .await
@@ -251,8 +251,8 @@ async fn a_stolen_token_changes_no_service_of_a_user_and_makes_no_token_that_out
     let adopted = json!({"atoll.dev/adopted": "true"});
     refused("a change while it is taken over", patch(copy.clone(), adopted.clone(), "evil").await).await?;
     refused("taking it over in secret", patch(copy.clone(), json!({}), "web").await).await?;
-    refused("a Service without a mark", thief.create(service("other", json!({}))).await).await?;
-    refused("its deletion", thief.delete(&service("web", json!({}))).await.map(|()| Value::Null)).await?;
+    refused("a Service without a mark", thief.create(service("other", &json!({}))).await).await?;
+    refused("its deletion", thief.delete(&service("web", &json!({}))).await.map(|()| Value::Null)).await?;
     refused("endpoints of the cluster's DNS", thief.create(slice("kube-system", "kube-dns", &hub)).await)
         .await?;
     refused("endpoints of the cluster's API", thief.create(slice("default", "kubernetes", &hub)).await)
@@ -286,10 +286,10 @@ async fn a_stolen_token_changes_no_service_of_a_user_and_makes_no_token_that_out
     refused("a change while it is given back", patch(unmarked.clone(), released.clone(), "evil").await)
         .await?;
     patch(unmarked, released, "web").await.context("it is given back")?;
-    thief.create(service("derived", ours)).await.context("a Service with the hub's mark")?;
+    thief.create(service("derived", &ours)).await.context("a Service with the hub's mark")?;
     thief.create(slice("shop", "web", &hub)).await.context("a slice with the hub's mark")?;
     thief.delete(&slice("shop", "web", &hub)).await?;
-    thief.delete(&service("derived", json!({}))).await?;
+    thief.delete(&service("derived", &json!({}))).await?;
     world.halt().await
 }
 
@@ -301,7 +301,7 @@ async fn with_no_more_than_the_fenced_rights_a_service_is_exported_imported_and_
         is_ready(&world, name).await?;
     }
     let [one, two] = &world.members[..] else { anyhow::bail!("two members") };
-    one.apply(service("web", json!({}))).await?;
+    one.apply(service("web", &json!({}))).await?;
     one.apply(json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
         "metadata": {"name": "web", "namespace": "shop"}}))
         .await?;
@@ -348,7 +348,7 @@ async fn tokens_are_replaced_under_load_and_nothing_is_missed() -> Outcome {
     };
     let before = [since("member1").await?, since("member2").await?];
     let [one, two] = &world.members[..] else { anyhow::bail!("two members") };
-    one.apply(service("web", json!({}))).await?;
+    one.apply(service("web", &json!({}))).await?;
     one.apply(json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
         "metadata": {"name": "web", "namespace": "shop"}}))
         .await?;

@@ -10,6 +10,9 @@ const DEPTH_MOST: usize = 64;
 /// Most values in YAML: a few lines of aliases make any number of them.
 const NODES_MOST: usize = 100_000;
 
+/// Most bytes of text in YAML, each alias counted: more than any body has that is taken (3 MB), and little enough for the memory.
+const TEXT_MOST: usize = 4 << 20;
+
 /// Reads one YAML document as [`super::parse`] reads JSON. Of duplicate fields the first one is told, by what the
 /// reader says about it: it does not know the path.
 ///
@@ -25,7 +28,7 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|error| ParseError::Syntax(format!("yaml: {error}")))?;
     let read = |duplicate_keys: DuplicateKeyPolicy| {
         let options = serde_saphyr::options! {
-            budget: serde_saphyr::budget! { max_depth: DEPTH_MOST, max_nodes: NODES_MOST },
+            budget: serde_saphyr::budget! { max_depth: DEPTH_MOST, max_nodes: NODES_MOST, max_total_scalar_bytes: TEXT_MOST },
             duplicate_keys: duplicate_keys,
             with_snippet: false,
         };

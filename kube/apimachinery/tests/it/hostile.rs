@@ -75,6 +75,15 @@ fn seeds_are_answered() {
     }
 }
 
+/// A megabyte and fifty aliases would be fifty megabytes.
+#[test]
+fn an_alias_to_a_long_text_does_not_fill_the_memory() {
+    let text = "x".repeat(1 << 20);
+    let bomb = |times: usize| format!("a: &a {text}\nb: [{}]\n", vec!["*a"; times].join(","));
+    assert!(strict::parse_yaml(bomb(2).as_bytes()).is_ok());
+    assert!(strict::parse_yaml(bomb(50).as_bytes()).is_err());
+}
+
 /// Just below the bounds nothing overflows either.
 #[test]
 fn the_deepest_expressions_that_are_read_are_run() {
