@@ -35,8 +35,8 @@ pub fn evaluate_within(
     if !policy.matches(request) || !matching::matches(resources, request) {
         return Outcome::default();
     }
-    let mut asked = Asked::new(policy, params, request, budget.within(Budget::object()));
-    let outcome = asked.outcome(binding, budget.within(Budget::conditions()));
+    let mut asked = Asked::new(policy, params, request, budget.within(&Budget::object()));
+    let outcome = asked.outcome(binding, budget.within(&Budget::conditions()));
     budget.take(asked.cost + asked.budget.spent());
     policy.note(asked.cost + asked.budget.spent());
     outcome

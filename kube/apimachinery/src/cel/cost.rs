@@ -69,7 +69,7 @@ impl Budget {
     }
 
     /// As much of `other` as is left here.
-    pub(crate) fn within(&self, other: Self) -> Self {
+    pub(crate) fn within(&self, other: &Self) -> Self {
         Self::new(self.left.min(other.left))
     }
 

@@ -61,7 +61,14 @@ impl Connections {
     pub(super) fn arrive(self: &Arc<Self>, from: IpAddr) -> Arc<Link> {
         let id = self.table().places.arrive(from, self.beginning.elapsed());
         let state = || AtomicBool::new(false);
-        Arc::new(Link { connections: Arc::clone(self), id, peer: from, asked: state(), known: state(), streams: state() })
+        Arc::new(Link {
+            connections: Arc::clone(self),
+            id,
+            peer: from,
+            asked: state(),
+            known: state(),
+            streams: state(),
+        })
     }
 
     /// How a connection is ended while nobody knows whose it is.
