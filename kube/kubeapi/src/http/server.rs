@@ -42,7 +42,7 @@ const HEAD_WITHIN: Duration = Duration::from_secs(120);
 /// How long a client that has shown no certificate may take until its first request's head is there.
 const FIRST_WITHIN: Duration = Duration::from_secs(15);
 /// The most bytes and lines of a request's head.
-const MOST_HEAD: (usize, usize) = (32 << 10, 128);
+const MOST_HEAD: (usize, usize) = (32 << 10, 256);
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
