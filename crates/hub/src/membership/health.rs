@@ -17,10 +17,12 @@ use tokio::sync::watch;
 
 use crate::api::events::{About, event};
 use crate::membership::clean;
-use crate::membership::connect::why;
+use crate::membership::connect::{code, why};
 use crate::membership::pin;
 use crate::membership::roster::NoLink;
 
+/// How often a write is tried that others come before.
+const TRIES: usize = 5;
 /// Longer messages are cut: a member's words end up in the hub's API.
 const LONGEST: usize = 1024;
 
@@ -227,6 +229,16 @@ pub(crate) async fn show(hub: &Client, id: &ClusterId, health: &Health) -> bool 
 
 /// Writes the condition, if it differs from what is there.
 pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Result<(), kube::Error> {
+    for _ in 1..TRIES {
+        match write_once(hub, id, health).await {
+            Err(error) if code(&error) == Some(409) => {} // somebody wrote it since, most likely our own finalizer
+            other => return other,
+        }
+    }
+    write_once(hub, id, health).await
+}
+
+async fn write_once(hub: &Client, id: &ClusterId, health: &Health) -> Result<(), kube::Error> {
     let api: Api<Cluster> = Api::all(hub.clone());
     let Some(cluster) = api.get_opt(id.as_str()).await? else { return Ok(()) };
     let status = cluster.status.clone().unwrap_or_default();

@@ -225,6 +225,7 @@ async fn a_stolen_token_changes_no_service_of_a_user_and_makes_no_token_that_out
     world.join_with("member1", Propagation::Nothing).await?;
     is_ready(&world, "member1").await?;
     let hub = hub_uid(&world).await?;
+    world.halt().await?; // or it would tidy up
     let member = &world.members[0];
     member.apply(service("web", &json!({"team": "a"}))).await?;
     let thief = member.as_user(thief(member, token(&world, "member1").await?).await?);
@@ -289,8 +290,7 @@ async fn a_stolen_token_changes_no_service_of_a_user_and_makes_no_token_that_out
     thief.create(service("derived", &ours)).await.context("a Service with the hub's mark")?;
     thief.create(slice("shop", "web", &hub)).await.context("a slice with the hub's mark")?;
     thief.delete(&slice("shop", "web", &hub)).await?;
-    thief.delete(&service("derived", &json!({}))).await?;
-    world.halt().await
+    thief.delete(&service("derived", &json!({}))).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -53,7 +53,16 @@ impl Cluster {
     /// Serves it on the loopback; again on the same port after [`Self::cut`].
     pub(crate) async fn serve(&mut self) -> anyhow::Result<SocketAddr> {
         let wanted = self.server.as_ref().map_or(([127, 0, 0, 1], 0).into(), |(address, _)| *address);
-        let server = Server::bind(wanted, &self.pki).await?;
+        let give_up = tokio::time::Instant::now() + PATIENCE;
+        let server = loop {
+            match Server::bind(wanted, &self.pki).await {
+                // Whoever was cut has yet to let go of it.
+                Err(_) if wanted.port() != 0 && tokio::time::Instant::now() < give_up => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                bound => break bound?,
+            }
+        };
         let address = server.address()?;
         let task = tokio::spawn(server.run(self.api.clone()));
         self.server = Some((address, task));
