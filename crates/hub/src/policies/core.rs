@@ -141,6 +141,8 @@ struct Item {
     persisted: bool,
     /// Somebody else's stands in its place, until ours is written.
     anew: bool,
+    /// The seal of the one that was last written over somebody's changes: done once for each.
+    repaired: Value,
     status: Value,
     template_status: Value,
 }

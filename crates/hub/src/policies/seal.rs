@@ -18,6 +18,11 @@ const PURPOSE: &[u8] = b"atoll binding 1\n";
 const SEALED: [&str; 5] =
     [annotation::HOLDERS, annotation::AUTHOR, claimed::NAMESPACE, claimed::NAME, claimed::CLUSTER_NAME];
 
+/// The fields of the spec that are acted upon: always, and where something was decided. API servers add defaults to the others.
+const ALWAYS: [&str; 4] = ["resource", "clusters", "requiredBy", "placement"];
+const DECIDED: [&str; 4] =
+    ["conflictResolution", "propagateDeps", "preserveResourcesOnDeletion", "suspension"];
+
 /// The key of a hub's seals.
 #[derive(Clone)]
 pub(crate) struct Sealer {
@@ -87,12 +92,21 @@ fn sealed(binding: &Value) -> Vec<u8> {
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), meta["annotations"].get(*name)?.clone())))
         .collect();
+    let fields = |names: &[&str]| -> Vec<(String, Value)> {
+        let there =
+            names.iter().filter_map(|name| Some(((*name).to_owned(), binding["spec"].get(*name)?.clone())));
+        there.collect()
+    };
+    let mut spec: serde_json::Map<String, Value> = fields(&ALWAYS).into_iter().collect();
+    if !binding["spec"]["placement"].is_null() {
+        spec.extend(fields(&DECIDED));
+    }
     let content = json!({
         "kind": binding["kind"],
         "namespace": meta["namespace"].as_str().unwrap_or_default(),
         "name": meta["name"],
         "annotations": annotations,
-        "spec": binding["spec"],
+        "spec": spec,
     });
     let mut bytes = PURPOSE.to_vec();
     write(&content, &mut bytes);
@@ -175,6 +189,14 @@ mod tests {
         let recalled = sealer.believe(&key, &binding).unwrap();
         assert_eq!((recalled.of, recalled.holders.len()), (object("Secret", "shop", "keys"), 1));
         assert!(Sealer::new(b"another key", false).believe(&key, &binding).is_err());
+        // Of what only goes along nothing was decided: defaults of an API server do not matter.
+        let (key, mut along) = own(&object("Secret", "shop", "keys"), &sealer);
+        for field in ["placement", "propagateDeps"] {
+            along["spec"].as_object_mut().unwrap().remove(field);
+        }
+        sealer.seal(&mut along);
+        along["spec"]["conflictResolution"] = "Abort".into();
+        assert!(sealer.believe(&key, &along).is_ok());
     }
 
     #[test]

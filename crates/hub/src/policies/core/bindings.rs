@@ -60,7 +60,11 @@ impl Propagator {
             if is_going(object) {
                 self.deleted.insert(key.clone());
             }
-            if let Some(item) = self.items.get_mut(&of) {
+            let Some(item) = self.items.get_mut(&of).filter(|item| !item.anew) else { return };
+            let ours = item.written["metadata"]["annotations"][annotation::SEAL].clone();
+            // What is wrong again as soon as it is written is not written for ever.
+            if ours.is_null() || item.repaired != ours {
+                item.repaired = ours;
                 (item.written, item.status, item.anew) = (Value::Null, Value::Null, true);
                 self.placer.look_again(&of);
             }
