@@ -265,6 +265,7 @@ async fn a_stolen_token_changes_no_service_of_a_user_and_makes_no_token_that_out
     // Tokens: renewed as the hub renews them, and in no other way.
     let accounts: Api<ServiceAccount> = Api::namespaced(thief.client.clone(), HUB);
     let bound = BoundObjectReference {
+        api_version: Some("v1".to_owned()),
         kind: Some("Secret".to_owned()),
         name: Some("atoll-hub-credentials".to_owned()),
         ..Default::default()
