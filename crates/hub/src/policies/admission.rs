@@ -106,11 +106,18 @@ async fn stamps(client: &Client) -> Result<bool, kube::Error> {
     });
     let probe = serde_json::from_value(probe).map_err(kube::Error::SerdeError)?;
     let params = PostParams { dry_run: true, ..PostParams::default() };
-    let made = match api.create(&params, &probe).await {
-        Ok(made) => made,
-        // The rule is there and the stamp is not yet, or it is no kind of this API.
-        Err(error) if matches!(code(&error), Some(403 | 404 | 422)) => return Ok(false),
-        Err(error) => return Err(error),
+    let mut tries = 0..PROBES;
+    let made = loop {
+        match api.create(&params, &probe).await {
+            Ok(made) => break made,
+            // The rule is there and the stamp is not yet, or it is no kind of this API.
+            Err(error) if matches!(code(&error), Some(403 | 404 | 422)) => return Ok(false),
+            // The kind was made a moment ago, and the API server does not know it everywhere yet.
+            Err(error) if matches!(code(&error), Some(429 | 500..=599)) && tries.next().is_some() => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error),
+        }
     };
     Ok(made.annotations().get(AUTHOR).is_some_and(|stamp| stamp != "nobody" && stamp.starts_with('{')))
 }

@@ -53,7 +53,7 @@ pub(super) fn policies(
         ];
         let mut variables = marks(hub);
         variables.extend(adoption(hub));
-        fenced.push(policy(SERVICES, owner, rules, variables, validations));
+        fenced.push(but_for_dry_runs(policy(SERVICES, owner, rules, variables, validations)));
     }
     let rules: Vec<_> = [
         ("discovery.k8s.io", "endpointslices"),
@@ -190,6 +190,17 @@ fn policy(
             ..ValidatingAdmissionPolicyBindingSpec::default()
         },
     };
+    (policy, binding)
+}
+
+/// A dry run changes nothing: the hub asks that way which IP families Services can have.
+fn but_for_dry_runs(
+    (mut policy, binding): (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding),
+) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
+    let writes = "!has(request.dryRun) || !request.dryRun".to_owned();
+    let condition = MatchCondition { name: "not-a-dry-run".to_owned(), expression: writes };
+    let spec = policy.spec.get_or_insert_default();
+    spec.match_conditions.get_or_insert_default().push(condition);
     (policy, binding)
 }
 
