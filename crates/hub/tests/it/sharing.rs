@@ -66,8 +66,9 @@ async fn tenants(balancing: Balancing) -> anyhow::Result<World> {
     let world = World::balanced_by(balancing, 1).await?;
     for (namespace, port) in [("shop", 80), ("thief", 81), ("billing", 82)] {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        world.hub.apply(object.clone()).await?;
-        world.members[0].apply(object).await?;
+        // The member first: the hub makes its own namespaces there.
+        world.members[0].apply(object.clone()).await?;
+        world.hub.apply(object).await?;
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": namespace},
             "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": port, "targetPort": 8080, "protocol": "TCP"}]}});
         world.members[0].apply(service).await?;
