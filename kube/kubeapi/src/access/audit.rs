@@ -9,6 +9,7 @@
 use crate::access::authn::User;
 use crate::access::rbac::Decision;
 use crate::api::Caller;
+use crate::flow::weigh::Traffic;
 use crate::http::answer::{Body, Refusal};
 use crate::http::request::{RequestInfo, Target};
 use atoll_audit::{Event, Log, ObjectRef, Outcome, Stage, UserInfo};
@@ -76,11 +77,14 @@ impl Record {
     fn write(&self, response: Option<&Response<Body>>) {
         let path = self.uri.path();
         let info = RequestInfo::parse(&self.method, path, self.uri.query().unwrap_or_default());
-        if info.as_ref().is_some_and(|info| is_left_out(info, self.own)) {
-            return;
-        }
         let Noted { user, impersonated, decision, name } =
             std::mem::take(&mut *self.trail.0.lock().unwrap_or_else(PoisonError::into_inner));
+        // Whoever tries a token or a right to impersonate does so where it is seen.
+        let tried =
+            impersonated.is_some() || response.is_some_and(|response| !response.status().is_success());
+        if info.as_ref().is_some_and(|info| is_left_out(info, self.own, tried)) {
+            return;
+        }
         let uri = self.uri.path_and_query().map_or(path, |uri| uri.as_str());
         let agent = self.agent.as_ref().map_or(&[][..], HeaderValue::as_bytes);
         let verb = info.as_ref().map_or("", |info| info.verb);
@@ -123,9 +127,9 @@ fn outcome(response: &Response<Body>, secret: bool) -> Outcome {
 }
 
 /// What would only fill the log: pages that say that the server lives, and what the process itself reads and renews.
-fn is_left_out(info: &RequestInfo, own: bool) -> bool {
+fn is_left_out(info: &RequestInfo, own: bool, tried: bool) -> bool {
     let Some(target) = &info.target else {
-        return ["/healthz", "/livez", "/readyz"].iter().any(|page| info.path.starts_with(page));
+        return Traffic::of(info) == Traffic::Health && !tried;
     };
     own && (matches!(info.verb, "get" | "list" | "watch") || target.resource == "leases")
 }

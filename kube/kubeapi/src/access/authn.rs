@@ -51,6 +51,15 @@ impl User {
         self.groups.iter().any(|group| group == MASTERS)
     }
 
+    /// Whose share of the server they use up. Accounts of one namespace have one: whoever may make one can make many.
+    pub(crate) fn payer(&self) -> String {
+        let account = self.name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+        match account {
+            Some((namespace, _)) => format!("system:serviceaccounts:{namespace}"),
+            None => self.name.clone(),
+        }
+    }
+
     /// As a review or a policy sees them.
     pub(crate) fn info(&self) -> Value {
         let mut info = json!({"username": self.name, "groups": self.groups});

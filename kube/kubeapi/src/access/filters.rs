@@ -73,6 +73,16 @@ impl ApiState {
         })
     }
 
+    /// A controller's name is for the process itself: whoever could borrow it could write as whom they like.
+    pub(crate) fn check_controller(&self, who: &Caller, served_as: &User) -> Result<(), StatusError> {
+        let itself = matches!(who, Caller::Trusted(user) if user.name == served_as.name);
+        if itself || !self.stamping.controllers.contains(&served_as.name) {
+            return Ok(());
+        }
+        let why = format!("the user {:?} is this server's own", served_as.name);
+        Err(StatusError::forbidden(Subject { group: "", name: "" }, "", &why))
+    }
+
     /// What has all keys in it is for `system:masters` alone, whatever roles say: for who sent the request and as whom it is
     /// served, since a role can allow impersonation too.
     pub(crate) fn check_master(

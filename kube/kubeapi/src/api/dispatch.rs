@@ -26,7 +26,7 @@ pub(crate) struct Admitted {
     pub(crate) info: RequestInfo,
     /// Whom it is made for.
     pub(crate) user: User,
-    /// Whose seats it takes: those of the user who sent it, whomever they impersonate. None for the administrators' group
+    /// Whose seats it takes: those of the user (or the namespace of the account) who sent it, whomever they impersonate. None for the administrators' group
     /// and for callers in this process.
     pub(crate) payer: Option<String>,
 }
@@ -39,8 +39,9 @@ impl ApiState {
             .ok_or_else(|| StatusError::bad_request("the path is not valid UTF-8"))?;
         let sender = self.sender(&parts.headers, who)?;
         let exempt = sender.is_master() || matches!(who, Caller::Trusted(_));
-        let payer = (!exempt).then(|| sender.name.clone());
+        let payer = (!exempt).then(|| sender.payer());
         let user = self.served_as(parts, sender)?;
+        self.check_controller(who, &user)?;
         self.authorize_request(parts, &user, &info)?;
         if is_own_path(&info.path) {
             self.check_master(&parts.headers, who, &user, &info.path)?;

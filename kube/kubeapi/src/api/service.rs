@@ -148,9 +148,6 @@ impl Service {
             let _seat = state.flow.light(admitted.payer.as_deref()).await.map_err(busy)?;
             return state.carry_out(parts, body, &admitted).await;
         }
-        if negotiate::content_type(&parts.headers) != negotiate::PROTOBUF && weigh::is_too_much(&body) {
-            return Err(StatusError::too_large("it has too many fields and elements"));
-        }
         let payer = admitted.payer.as_deref();
         // A long list takes memory as a long body does, until it is sent.
         let room = if load.listed > 0 && room.is_none() {
@@ -164,6 +161,9 @@ impl Service {
         let work = tokio::task::spawn_blocking(move || {
             // The thread is in use until the work is done, whether or not somebody still waits for it.
             let _seat = seat;
+            if negotiate::content_type(&parts.headers) != negotiate::PROTOBUF && weigh::is_too_much(&body) {
+                return Err(StatusError::too_large("it has too many fields and elements"));
+            }
             runtime.block_on(state.carry_out(&parts, body, &admitted))
         });
         let done = work.await.map_err(|error| StatusError::internal(&error.to_string()))?;

@@ -193,11 +193,11 @@ fn policy(
     (policy, binding)
 }
 
-/// A dry run changes nothing: the hub asks that way which IP families Services can have.
+/// Creating a Service by a dry run creates nothing: the hub asks that way which IP families Services can have.
 fn but_for_dry_runs(
     (mut policy, binding): (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding),
 ) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
-    let writes = "!has(request.dryRun) || !request.dryRun".to_owned();
+    let writes = "request.operation != 'CREATE' || !has(request.dryRun) || !request.dryRun".to_owned();
     let condition = MatchCondition { name: "not-a-dry-run".to_owned(), expression: writes };
     let spec = policy.spec.get_or_insert_default();
     spec.match_conditions.get_or_insert_default().push(condition);

@@ -102,3 +102,22 @@ async fn a_controllers_marks_make_it_no_author() {
     let touched = Patch::Merge(json!({"metadata": {"labels": {"held": "3"}}}));
     assert_eq!(author(&alice.patch("c", &plain, &touched).await.unwrap()), "alice");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_controllers_name_is_not_lent_to_an_impersonator() {
+    let [alice, ..] = users().await;
+    alice.create(&PostParams::default(), &read(map("1", None))).await.unwrap();
+    let forged = json!({"metadata": {"annotations": {STAMP: r#"{"username":"root"}"#}}}).to_string();
+    let client = alice.clone().into_client();
+    let ask = async |name: &str| {
+        let request = http::Request::patch("/api/v1/namespaces/default/configmaps/c")
+            .header("content-type", "application/merge-patch+json")
+            .header("impersonate-user", name)
+            .header("impersonate-group", MASTERS);
+        client.request::<ConfigMap>(request.body(forged.clone().into_bytes()).unwrap()).await
+    };
+    assert_eq!(author(&ask("bob").await.unwrap()), "alice", "the honest use");
+    let refused = ask("controller").await.unwrap_err().to_string();
+    assert!(refused.contains("this server's own"), "{refused}");
+    assert_eq!(author(&alice.get("c").await.unwrap()), "alice");
+}
