@@ -54,7 +54,7 @@ impl Running {
     }
 
     /// A token of a service account that may do anything with `ConfigMaps`.
-    async fn token(&self, name: &str) -> String {
+    async fn token(&self, namespace: &str, name: &str) -> String {
         let admin = self.api.admin();
         let post = async |path: &str, object: serde_json::Value| {
             let body = http_body_util::Full::new(bytes::Bytes::from(object.to_string()));
@@ -65,16 +65,18 @@ impl Running {
             assert!(code.is_success() || code == StatusCode::CONFLICT, "{path}: {answer}");
             answer
         };
-        let accounts = "/api/v1/namespaces/default/serviceaccounts";
-        post(accounts, json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}))
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        post("/api/v1/namespaces", object).await;
+        let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+        post(&accounts, json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}))
             .await;
         let group = "rbac.authorization.k8s.io";
         let role = json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": {"name": "maps"},
             "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]});
         post(&format!("/apis/{group}/v1/namespaces/default/roles"), role).await;
-        let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": name},
+        let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": format!("{namespace}-{name}")},
             "roleRef": {"apiGroup": group, "kind": "Role", "name": "maps"},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]});
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]});
         post(&format!("/apis/{group}/v1/namespaces/default/rolebindings"), binding).await;
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}});
         let made = post(&format!("{accounts}/{name}/token"), request).await;
@@ -110,7 +112,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 #[tokio::test]
 async fn stalled_strangers_do_not_lock_honest_users_out() {
     let running = running().await;
-    let token = running.token("joe").await;
+    let token = running.token("default", "joe").await;
     let mut stalled = Vec::new();
     for _ in 0..60 {
         // Connected, and not a word.
@@ -139,7 +141,7 @@ async fn stalled_strangers_do_not_lock_honest_users_out() {
 #[tokio::test]
 async fn a_connection_in_use_is_not_ended_for_strangers() {
     let running = running().await;
-    let token = running.token("joe").await;
+    let token = running.token("default", "joe").await;
     let bearer = format!("Authorization: Bearer {token}\r\n");
     let mut honest = running.connect().await.unwrap();
     let watch = get(MAPS, &bearer).replace("configmaps", "configmaps?watch=true");
@@ -180,7 +182,9 @@ async fn nothing_of_a_body_is_read_before_its_sender_is_known() {
 async fn one_user_does_not_take_all_connections() {
     let running = running().await;
     let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
-    let (greedy, honest) = (bearer(&running.token("greedy").await), bearer(&running.token("honest").await));
+    let greedy = bearer(&running.token("greedy", "one").await);
+    let other = bearer(&running.token("greedy", "two").await);
+    let honest = bearer(&running.token("honest", "one").await);
     let mut streams = Vec::new();
     let mut codes = Vec::new();
     for _ in 0..6 {
@@ -189,6 +193,8 @@ async fn one_user_does_not_take_all_connections() {
         streams.push(stream);
     }
     assert_eq!(codes, [200, 200, 200, 200, 429, 429]);
+    let mut stream = running.connect().await.unwrap();
+    assert_eq!(ask(&mut stream, &get(MAPS, &other)).await, 429, "an account more is no share more");
     let mut stream = running.connect().await.unwrap();
     assert_eq!(ask(&mut stream, &get(MAPS, &honest)).await, 200);
 }
