@@ -3,7 +3,7 @@
 //!
 //! | an address that | passes |
 //! |---|---|
-//! | leads nowhere good from anywhere ([`super::special`]) | never; loopback only where the operator declared it |
+//! | leads nowhere good from anywhere (`network/special.rs`) | never; loopback only where the operator declared it |
 //! | is a balancer's, or the hub's | never; the hub's only for whom the operator declared that very address |
 //! | is another member's | only if the operator gave it to both, or the stronger claim is the announcer's |
 //! | is in none of the announcer's ranges | only while none of its pod networks is known |
