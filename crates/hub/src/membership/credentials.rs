@@ -249,7 +249,7 @@ pub(crate) mod tests {
         Credentials { token: "t".to_owned(), ca, made, life: None }
     }
 
-    fn wanted() -> Wanted {
+    pub(crate) fn wanted() -> Wanted {
         Wanted {
             uid: Some("u1".to_owned()),
             endpoint: Some("https://paris:6443".to_owned()),

@@ -200,8 +200,8 @@ async fn limits_turn_away_whoever_is_too_many() {
     }
 }
 
-#[tokio::test]
-async fn backends_are_told_who_the_client_is() {
+/// A balancer that tells its backend who the client is, and that backend.
+async fn told_by_header() -> (World, TcpListener) {
     let listener = TcpListener::bind(any()).await.unwrap();
     let backend = atoll_balance::Backend::new(listener.local_addr().unwrap(), "paris");
     let world = World::new(Protocol::Tcp, &[], |listener| {
@@ -209,6 +209,12 @@ async fn backends_are_told_who_the_client_is() {
         listener.proxy_protocol = true;
     })
     .await;
+    (world, listener)
+}
+
+#[tokio::test]
+async fn backends_are_told_who_the_client_is() {
+    let (world, listener) = told_by_header().await;
     let mut client = TcpStream::connect(world.address).await.unwrap();
     client.write_all(b"hello").await.unwrap();
     let (mut stream, _) = listener.accept().await.unwrap();
@@ -224,13 +230,7 @@ async fn backends_are_told_who_the_client_is() {
 /// A header of the client's own comes after ours: it is part of what he says, not of who he is.
 #[tokio::test]
 async fn a_client_that_forges_a_proxy_header_is_still_who_he_is() {
-    let listener = TcpListener::bind(any()).await.unwrap();
-    let backend = atoll_balance::Backend::new(listener.local_addr().unwrap(), "paris");
-    let world = World::new(Protocol::Tcp, &[], |listener| {
-        listener.backends = vec![backend];
-        listener.proxy_protocol = true;
-    })
-    .await;
+    let (world, listener) = told_by_header().await;
     let mut client = TcpStream::connect(world.address).await.unwrap();
     let forged = *b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\0\0\x01\x0a\0\0\x02\0\x50\0\x50";
     client.write_all(&forged).await.unwrap();

@@ -38,13 +38,14 @@ impl ApiState {
         let info = RequestInfo::parse(&parts.method, path, query)
             .ok_or_else(|| StatusError::bad_request("the path is not valid UTF-8"))?;
         let sender = self.sender(&parts.headers, who)?;
-        let exempt = sender.is_master() || matches!(who, Caller::Trusted(_));
+        let master = sender.is_master();
+        let exempt = master || matches!(who, Caller::Trusted(_));
         let payer = (!exempt).then(|| sender.payer());
         let user = self.served_as(parts, sender)?;
         self.check_controller(who, &user)?;
         self.authorize_request(parts, &user, &info)?;
         if is_own_path(&info.path) {
-            self.check_master(&parts.headers, who, &user, &info.path)?;
+            Self::check_master(master, &user, &info.path)?;
         }
         Ok(Admitted { info, user, payer })
     }

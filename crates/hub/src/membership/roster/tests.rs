@@ -1,23 +1,12 @@
 use super::*;
-use crate::membership::credentials::tests::credentials;
+use crate::membership::credentials::tests::{credentials, wanted};
 
 fn id(name: &str) -> ClusterId {
     ClusterId::parse(name).unwrap()
 }
 
 fn cluster(uid: &str) -> Wanted {
-    Wanted {
-        uid: Some(uid.to_owned()),
-        endpoint: Some("https://paris:6443".to_owned()),
-        insecure: false,
-        proxy: None,
-        secret: Ok("paris".to_owned()),
-        networks: Networks::default(),
-        deleted: false,
-        finalizer: true,
-        cleaned: false,
-        created: 0,
-    }
+    Wanted { uid: Some(uid.to_owned()), ..wanted() }
 }
 
 fn seen(wanted: Wanted) -> Event {
