@@ -26,4 +26,6 @@ pub mod revision;
 #[cfg(feature = "types")]
 pub mod crds;
 #[cfg(feature = "types")]
+pub mod explain;
+#[cfg(feature = "types")]
 pub mod types;

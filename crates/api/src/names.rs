@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod annotation;
+pub mod code;
 pub mod condition;
 pub mod event;
 pub mod finalizer;

@@ -16,6 +16,7 @@
 //! [`join`] and [`unjoin`] are the library's side of the commands of the same names; [`reach`] is that of `-C`.
 
 mod api;
+pub mod explain;
 mod leader;
 mod mcs;
 mod membership;

@@ -7,6 +7,7 @@ use atoll_engine::facts::Settings;
 use atoll_engine::names::Namespace;
 use atoll_lb_kube::Pool;
 
+use crate::explain::Questions;
 use crate::mcs::balancing::Balancing;
 
 /// The namespace in the hub's API, and in members, where what is ours and belongs to no service lives.
@@ -67,6 +68,8 @@ pub struct Options {
     pub allowed_namespaces: Vec<Namespace>,
     /// Namespaces whose services are not shared: names, or names in which `*` stands for any part.
     pub denied_namespaces: Vec<String>,
+    /// Where the leader is asked for explanations.
+    pub questions: Questions,
 }
 
 impl Options {
@@ -86,6 +89,7 @@ impl Options {
             allow_insecure_members: false,
             allowed_namespaces: Vec::new(),
             denied_namespaces: Vec::new(),
+            questions: Questions::default(),
         }
     }
 }

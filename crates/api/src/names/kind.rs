@@ -125,3 +125,29 @@ pub mod work {
     /// Plural of [`CLUSTER_RESOURCE_BINDING`].
     pub const CLUSTER_RESOURCE_BINDINGS: &str = "clusterresourcebindings";
 }
+
+/// What the hub explains. These kinds are not stored: the leader answers from its own state.
+pub mod explain {
+    /// The API group.
+    pub const GROUP: &str = "explain.atoll.dev";
+    /// The version.
+    pub const VERSION: &str = "v1alpha1";
+    /// Why a service is as it is; in namespaces, by the service's name.
+    pub const SERVICES: &str = "services";
+    /// Whose an address is; by the address.
+    pub const ADDRESSES: &str = "addresses";
+    /// How the clusterset is; there is one, [`CLUSTERSET`].
+    pub const CLUSTERSETS: &str = "clustersets";
+    /// The name of the one clusterset.
+    pub const CLUSTERSET: &str = "this";
+    /// What would change; made by `create`, answered at once, and not stored.
+    pub const PLANS: &str = "plans";
+    /// The kind of an answer about a service.
+    pub const SERVICE_EXPLANATION: &str = "ServiceExplanation";
+    /// The kind of an answer about an address.
+    pub const ADDRESS_EXPLANATION: &str = "AddressExplanation";
+    /// The kind of an answer about the clusterset.
+    pub const CLUSTERSET_STATUS: &str = "ClusterSetStatus";
+    /// The kind of a plan.
+    pub const PLAN: &str = "Plan";
+}

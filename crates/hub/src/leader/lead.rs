@@ -11,9 +11,10 @@ use atoll_engine::time::Time;
 use atoll_link::{Assignment, Up};
 use atoll_member::Permit;
 use kube::{Api, Client};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
+use crate::explain::{Answered, Question};
 use crate::leader::http::{Pages, Stage};
 use crate::leader::run::HubError;
 use crate::mcs;
@@ -74,6 +75,7 @@ struct Inputs {
     policies: UnboundedReceiver<policies::News>,
     exports: UnboundedReceiver<mirror::Exported>,
     fences: UnboundedReceiver<Vec<Policy>>,
+    questions: Receiver<Question>,
 }
 
 /// Leads until `ends` does; then stops every member.
@@ -86,6 +88,7 @@ pub(crate) async fn lead(
     let mut tasks = JoinSet::new();
     let (mut lead, mut inputs) = Lead::start(context, permit, &mut tasks).await?;
     lead.run(&mut inputs, ends).await;
+    lead.context.options.questions.end();
     pages.enter(Stage::Stopping);
     lead.members.stop_all().await;
     tasks.shutdown().await;
@@ -145,6 +148,7 @@ impl Lead {
         let (reporter, reports) = unbounded_channel();
         let members =
             Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
+        let questions = context.options.questions.hear();
         let lead = Self {
             context,
             brain,
@@ -163,6 +167,7 @@ impl Lead {
             policies: policy_news,
             exports,
             fences: policy_changes,
+            questions,
         };
         Ok((lead, inputs))
     }
@@ -194,6 +199,7 @@ impl Lead {
                 Some(news) = inputs.policies.recv() => self.policies_say(news),
                 Some(change) = inputs.exports.recv() => self.mirror.exported(change),
                 _ = showing.tick() => self.show(),
+                Some(question) = inputs.questions.recv() => self.answer(question),
                 _ = housekeeping.tick() => self.housekeeping(),
             }
             more = self.plan();
@@ -304,6 +310,12 @@ impl Lead {
             metrics.up(&id, reachable);
             self.members.look_at(&id);
         }
+    }
+
+    fn answer(&self, question: Question) {
+        let Question { asked, answer } = question;
+        let answered: Answered = crate::explain::answer(&self.brain, &asked);
+        drop(answer.send(answered)); // whoever asked may have gone
     }
 
     fn policies_say(&mut self, news: policies::News) {
