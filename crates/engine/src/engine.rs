@@ -12,6 +12,7 @@ use crate::names::{ClusterId, Namespace, ServiceKey};
 use crate::network::Reserved;
 use crate::plan::{Plan, Touched};
 use crate::reason::Invalid;
+use crate::services::merge::Merged;
 use crate::services::{self, Cache};
 use crate::time::Time;
 use crate::world::{Change, Reach, World};
@@ -238,6 +239,11 @@ impl Engine {
     /// The last plan of a service.
     pub fn last_plan(&self, key: &ServiceKey) -> Option<&Arc<Plan>> {
         self.last.get(key)?.plan.as_ref()
+    }
+
+    /// What the exports of a service came to in its last plan.
+    pub fn merged(&self, key: &ServiceKey) -> Option<&Merged> {
+        self.last.get(key)?.cache.merged()
     }
 
     /// Whether a service waits for a plan.

@@ -1,5 +1,6 @@
 //! Why: each outcome carries the fact that decided it. Prose is made in [`text`] only.
 
+mod code;
 pub mod text;
 
 use std::sync::Arc;

@@ -58,6 +58,13 @@ pub struct Cache {
     crossing: mcs::Cache,
 }
 
+impl Cache {
+    /// What the exports came to.
+    pub fn merged(&self) -> Option<&Merged> {
+        self.merged.as_deref()
+    }
+}
+
 /// Plans one service; says what is to be remembered of it.
 pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (Plan, Option<ServiceMemory>) {
     let fence = world.fences.around(&key.namespace);

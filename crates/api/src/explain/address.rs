@@ -28,7 +28,7 @@ pub struct EndpointOf {
     pub service: String,
     /// The cluster that has it.
     pub cluster: String,
-    /// Its EndpointSlice there.
+    /// Its `EndpointSlice` there.
     pub slice: String,
     /// Whether it is ready.
     pub ready: bool,

@@ -60,7 +60,7 @@ pub struct Totals {
     pub stale: usize,
     /// Services with a refused endpoint.
     pub refused: usize,
-    /// MultiClusterServices.
+    /// `MultiClusterServices`.
     pub multi_cluster_services: usize,
     /// Load balancers.
     pub balancers: usize,

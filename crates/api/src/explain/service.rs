@@ -36,7 +36,7 @@ pub struct ServiceExplanation {
     pub conflicts: Vec<Remark>,
     /// Each member.
     pub clusters: Vec<ClusterPart>,
-    /// What a MultiClusterService of this name comes to.
+    /// What a `MultiClusterService` of this name comes to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub multi_cluster_service: Option<CrossCluster>,
     /// What policies of the hub do with the Service as a template.
@@ -70,7 +70,7 @@ pub struct ClusterPart {
     pub export: Option<Export>,
     /// Whether and how it imports the service.
     pub import: Import,
-    /// What a MultiClusterService brings here.
+    /// What a `MultiClusterService` brings here.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dispatch: Option<Import>,
 }
@@ -140,7 +140,7 @@ pub struct Source {
 pub struct Candidate {
     /// The address.
     pub address: String,
-    /// The EndpointSlice that has it at the source.
+    /// The `EndpointSlice` that has it at the source.
     pub slice: String,
     /// Whether it is in.
     pub used: bool,
@@ -151,7 +151,7 @@ pub struct Candidate {
     pub detail: Option<String>,
 }
 
-/// What a MultiClusterService comes to.
+/// What a `MultiClusterService` comes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CrossCluster {

@@ -18,7 +18,7 @@ macro_rules! codes {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[cfg_attr(feature = "types", derive(serde::Serialize, serde::Deserialize))]
         pub enum Code {
-            $(#[doc = $meaning] $name,)*
+            $(#[allow(clippy::doc_markdown, reason = "prose for people")] #[doc = $meaning] $name,)*
         }
 
         impl Code {

@@ -34,7 +34,8 @@ pub fn conflict_message(conflicts: &[Conflict]) -> String {
     conflicts.iter().map(conflict).collect::<Vec<_>>().join(" ")
 }
 
-fn conflict(Conflict { about, winner, disagree, of }: &Conflict) -> String {
+/// One conflict.
+pub fn conflict(Conflict { about, winner, disagree, of }: &Conflict) -> String {
     let (field, using) = match about {
         Disputed::Ports => {
             let clash =
@@ -142,7 +143,17 @@ pub fn export_message(ready: &ExportReady, refused_keys: &[KeyRefused]) -> Strin
 
 /// The message of an import's `Ready`.
 pub fn import_message(ready: &ImportReady, notes: &[ImportNote]) -> String {
-    let mut text = match ready {
+    let mut text = import_ready(ready);
+    for note in notes {
+        text.push(' ');
+        text.push_str(&import_note(note));
+    }
+    text
+}
+
+/// Whether an import can be ready.
+pub fn import_ready(ready: &ImportReady) -> String {
+    match ready {
         ImportReady::Ready => "The service is imported.".to_owned(),
         ImportReady::IpFamilyNotSupported { wanted } => {
             format!("This cluster supports none of the service's IP families ({}).", families(wanted))
@@ -157,30 +168,30 @@ pub fn import_message(ready: &ImportReady, notes: &[ImportNote]) -> String {
                 asked.join(", ")
             )
         }
-    };
-    for note in notes {
-        text.push(' ');
-        text.push_str(&match note {
-            ImportNote::LocalWithoutOwnEndpoints => {
-                "internalTrafficPolicy is Local and this cluster has no endpoints of its own, so clients in this cluster get no answer."
-                    .to_owned()
-            }
-            ImportNote::PlainNameTaken { plain } => {
-                format!("Service {plain} existed and is not managed by Atoll, so the derived Service has another name.")
-            }
-            ImportNote::FamiliesLeftOut(left_out) => {
-                format!("This cluster does not support {}.", families(left_out))
-            }
-            ImportNote::TrafficDistributionLeftOut(wanted) => format!(
-                "The Kubernetes version of this cluster does not support trafficDistribution; {} is ignored.",
-                traffic_distribution(*wanted)
-            ),
-            ImportNote::NoSuchPort(port) => {
-                format!("The hub's ServiceImport lists port {}, which the service does not have.", import_port(port))
-            }
-        });
     }
-    text
+}
+
+/// What a user of an import should know.
+pub fn import_note(note: &ImportNote) -> String {
+    match note {
+        ImportNote::LocalWithoutOwnEndpoints => {
+            "internalTrafficPolicy is Local and this cluster has no endpoints of its own, so clients in this cluster get no answer."
+                .to_owned()
+        }
+        ImportNote::PlainNameTaken { plain } => {
+            format!("Service {plain} existed and is not managed by Atoll, so the derived Service has another name.")
+        }
+        ImportNote::FamiliesLeftOut(left_out) => {
+            format!("This cluster does not support {}.", families(left_out))
+        }
+        ImportNote::TrafficDistributionLeftOut(wanted) => format!(
+            "The Kubernetes version of this cluster does not support trafficDistribution; {} is ignored.",
+            traffic_distribution(*wanted)
+        ),
+        ImportNote::NoSuchPort(port) => {
+            format!("The hub's ServiceImport lists port {}, which the service does not have.", import_port(port))
+        }
+    }
 }
 
 /// Why a cluster does not import a service.
