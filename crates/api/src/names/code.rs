@@ -13,43 +13,48 @@ pub enum Severity {
 }
 
 macro_rules! codes {
-    ($($name:ident $severity:ident $meaning:literal $next:literal;)*) => {
+    ($($group:literal: [$($name:ident $severity:ident $meaning:literal $next:literal;)*])*) => {
         /// A reason code. Names do not change; new ones are added.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[cfg_attr(feature = "types", derive(serde::Serialize, serde::Deserialize))]
         pub enum Code {
-            $(#[allow(clippy::doc_markdown, reason = "prose for people")] #[doc = $meaning] $name,)*
+            $($(#[allow(clippy::doc_markdown, reason = "prose for people")] #[doc = $meaning] $name,)*)*
         }
 
         impl Code {
             /// All of them, in the order of the document.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
+            pub const ALL: &[Self] = &[$($(Self::$name,)*)*];
 
             /// As it stands in JSON.
             pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => stringify!($name),)* }
+                match self { $($(Self::$name => stringify!($name),)*)* }
+            }
+
+            /// What it is about: the heading in the document.
+            pub fn group(self) -> &'static str {
+                match self { $($(Self::$name => $group,)*)* }
             }
 
             /// How bad it is.
             pub fn severity(self) -> Severity {
-                match self { $(Self::$name => Severity::$severity,)* }
+                match self { $($(Self::$name => Severity::$severity,)*)* }
             }
 
             /// What it means.
             pub fn meaning(self) -> &'static str {
-                match self { $(Self::$name => $meaning,)* }
+                match self { $($(Self::$name => $meaning,)*)* }
             }
 
             /// What to do; empty if nothing is wrong.
             pub fn next(self) -> &'static str {
-                match self { $(Self::$name => $next,)* }
+                match self { $($(Self::$name => $next,)*)* }
             }
         }
     };
 }
 
 codes! {
-    // Exports
+    "Exports": [
     Exported Info "The service is exported, and other clusters get its endpoints." "";
     NotExported Error "No cluster exports the service." "Create a ServiceExport with the Service's name in its namespace, in a cluster that has the Service.";
     NoService Error "There is a ServiceExport or a MultiClusterService, and the cluster has no Service of this name." "Create the Service, or delete the ServiceExport. Check the spelling of both names.";
@@ -65,8 +70,9 @@ codes! {
     NoReadyEndpoints Warning "The exported Service has endpoints, and none of them is ready." "Check the readiness probes of its pods.";
     AllEndpointsRefused Error "Every endpoint of this cluster is refused." "See the reason of each address: `atoll explain SERVICE --all`.";
     EndpointsRefused Warning "Some endpoints of this cluster are refused." "See the reason of each address: `atoll explain SERVICE --all`.";
+    ]
 
-    // Conflicts between exports
+    "Conflicts between exports": [
     PortConflict Warning "The exports have different ports. The union is used; where ports clash, the export with precedence wins." "Make spec.ports the same in all exporting clusters.";
     TypeConflict Warning "Some exports are headless and others are not. The export with precedence decides." "Make spec.clusterIP the same kind (None or not) in all exporting clusters.";
     SessionAffinityConflict Warning "The exports have different session affinities. The export with precedence decides." "Make spec.sessionAffinity the same in all exporting clusters.";
@@ -76,8 +82,9 @@ codes! {
     InternalTrafficPolicyConflict Warning "The exports have different internal traffic policies. The export with precedence decides." "Make spec.internalTrafficPolicy the same in all exporting clusters.";
     TrafficDistributionConflict Warning "The exports have different traffic distributions. The export with precedence decides." "Make spec.trafficDistribution the same in all exporting clusters.";
     IPFamilyConflict Warning "The exports have no IP family in common. The export with precedence decides." "Give the Services of all exporting clusters a common IP family.";
+    ]
 
-    // Imports
+    "Imports": [
     Imported Info "The service is imported." "";
     NoNamespace Error "The cluster does not have the namespace." "Create the namespace in that cluster. Creating it in the hub creates it in every member (unless `--namespace-sync=false`).";
     NamespaceTerminating Warning "The namespace is being deleted; nothing in it is changed." "Wait until the namespace is gone, then create it again.";
@@ -92,8 +99,9 @@ codes! {
     FamiliesLeftOut Info "The cluster does not support all of the service's IP families." "";
     TrafficDistributionIgnored Info "The Kubernetes version of the cluster does not know the service's trafficDistribution." "";
     NothingToServe Warning "The service is imported, and no cluster gives it an endpoint." "See why each exporting cluster gives none, in the lines below.";
+    ]
 
-    // Sources and endpoints
+    "Sources and endpoints": [
     Used Info "The endpoint is used." "";
     NotReady Info "The endpoint is passed on as not ready; clients do not use it." "Check the readiness probe of its pod.";
     AddressRefused Error "The address may not be announced by this cluster; the detail says why." "Check the pod networks of the cluster: `atoll clusters -o wide`, `atoll join NAME --pod-cidr`.";
@@ -107,8 +115,9 @@ codes! {
     PortClash Warning "A port is not passed on: an export with precedence has another port of this name." "Give the port the same number and protocol in all exporting clusters, or another name.";
     PortNotOfService Info "A port of an EndpointSlice is not passed on: the Service has no port of this name." "";
     PortNotAsked Info "A port is not passed on: the MultiClusterService does not ask for it." "";
+    ]
 
-    // What is waited for
+    "What is waited for": [
     Starting Info "The hub has just started, and waits for its members to report." "Ask again in a few seconds.";
     NotPlannedYet Info "A change is not planned yet." "Ask again in a second.";
     WaitsForHubApi Warning "The plan waits until the hub has written its memory to the hub's API." "If this lasts, check that the hub's API answers, and the log of the hub.";
@@ -122,16 +131,18 @@ codes! {
     Rejected Error "The API server of the member rejects what Atoll writes; the message has its words." "Look for admission webhooks and policies in the member that reject it.";
     NotCopied Warning "A part of an object can't be copied to other clusters." "See the message.";
     OtherClusterProperty Error "A ClusterProperty of the member contradicts its membership." "Delete the ClusterProperty, or unjoin the cluster.";
+    ]
 
-    // MultiClusterService
+    "MultiClusterService": [
     Provides Info "The cluster provides the service." "";
     Consumes Info "The cluster gets the providers' endpoints." "";
     NotAConsumer Info "The cluster is no consumer of the MultiClusterService." "";
     NotAMember Error "A cluster that the MultiClusterService names is not a member." "Check the spelling: `atoll clusters` lists the members.";
     Balanced Info "A load balancer leads to the service." "";
     NoBackends Warning "The load balancer has no endpoint to lead to." "See the endpoints of each provider: `atoll explain SERVICE --all`.";
+    ]
 
-    // Policies
+    "Policies": [
     Propagated Info "A policy propagates the object." "";
     NoPolicy Warning "No policy selects the object, so it goes to no member." "Create a PropagationPolicy that selects it, in its namespace.";
     PolicyBeaten Info "The policy selects the object, and another one has precedence." "";
@@ -143,13 +154,15 @@ codes! {
     Copied Info "The copy is applied." "";
     CopyFailed Error "The copy could not be applied; the message has the member's words." "See the message.";
     CopyPending Info "The copy is not applied yet." "";
+    ]
 
-    // Addresses
+    "Addresses": [
     OwnedByMember Info "The address is in a range of a member." "";
     OwnedByHub Info "The address is the hub's own." "";
     OwnedByPool Info "The address is in the pool of load balancers." "";
     AlwaysRefused Info "The address is of a kind that no cluster may announce." "";
     NotKnown Warning "No member is known to have this address." "Declare the networks of members: `atoll join NAME --pod-cidr`.";
+    ]
 }
 
 #[cfg(test)]

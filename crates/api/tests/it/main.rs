@@ -13,5 +13,6 @@ mod mcs;
 mod multi_cluster_service;
 mod objects;
 mod published;
+mod reasons;
 mod revision;
 mod structural;
