@@ -30,6 +30,7 @@ impl Policies {
             source: separate.hub_api(),
             importers: separate.members(),
             hub_api: None,
+            questions: None,
             hub: Some(Arc::clone(&separate.hub)),
             audits: separate.audits(),
             progress: progress(),

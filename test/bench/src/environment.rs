@@ -27,6 +27,8 @@ pub struct Environment {
     pub importers: Vec<Cluster>,
     /// The hub's API, where the intent lies there.
     pub hub_api: Option<Cluster>,
+    /// The API that explains services, where questions are to be asked.
+    pub questions: Option<Cluster>,
     /// The hub's process. Without it there are no restarts, and no memory or CPU in the report.
     pub hub: Option<Arc<dyn Hub>>,
     /// The clusters' audit logs. Without them, no requests per change in the report.

@@ -24,6 +24,7 @@
 //!         source: Cluster { name: "a".to_owned(), kubeconfig: a, context: None },
 //!         importers: vec![Cluster { name: "b".to_owned(), kubeconfig: b, context: None }],
 //!         hub_api: None,
+//!         questions: None,
 //!         hub: None,
 //!         audits: Vec::new(),
 //!         progress: std::sync::Arc::new(|doing| eprintln!("{doing}")),
@@ -35,6 +36,7 @@
 //! ```
 
 pub mod api;
+mod asking;
 mod environment;
 mod error;
 #[cfg(feature = "cli")]
@@ -55,6 +57,7 @@ mod sweep;
 mod usage;
 mod watchers;
 
+pub use asking::Asked;
 pub use environment::{Audit, Cluster, Environment, Hub, Recording, Request};
 pub use error::Error;
 #[cfg(feature = "cli")]

@@ -127,6 +127,10 @@ async fn measured(
             false => None,
         },
         members: connect(clusters).await?,
+        questions: match &environment.questions {
+            Some(cluster) => Some(cluster.client().await?),
+            None => None,
+        },
         source,
         revisions: BTreeMap::new(),
     };

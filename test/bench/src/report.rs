@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::asking::Asked;
 use crate::options::{Path, Scenario, Who};
 use crate::requests::Counted;
 use crate::stats::{Ratio, Summary};
@@ -49,6 +50,9 @@ pub struct Row {
     pub hub: Option<Usage>,
     /// The product's requests in each cluster.
     pub requests: Vec<Counted>,
+    /// The questions that the hub was asked meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub asked: Option<Asked>,
     /// Every sample in milliseconds, in the order that they were taken; the nth of each are of the same round.
     pub samples: BTreeMap<Who, Vec<f64>>,
 }
@@ -88,7 +92,7 @@ impl Row {
     /// A row of `samples`.
     pub fn new(scenario: Scenario, size: usize, samples: BTreeMap<Who, Vec<f64>>) -> Self {
         let (times, ratio) = in_short(&samples);
-        Self { scenario, size, times, ratio, hub: None, requests: Vec::new(), samples }
+        Self { scenario, size, times, ratio, hub: None, requests: Vec::new(), asked: None, samples }
     }
 
     /// What it is called.
@@ -99,6 +103,7 @@ impl Row {
             Scenario::Burst => format!("burst of {}", self.size),
             Scenario::Cold => format!("cold sync of {}", self.size),
             Scenario::Restart => format!("restart, {} services", self.size),
+            Scenario::Asked => format!("{} services, asked", self.size),
         }
     }
 }

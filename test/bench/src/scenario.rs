@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::asking::Asker;
 use crate::environment::Hub;
 use crate::error::Error;
 use crate::options::{Options, Scenario, Who};
@@ -33,6 +34,9 @@ pub(crate) async fn prepare(stage: &mut Stage, options: &Options, step: Step) ->
 /// Takes a step's samples.
 pub(crate) async fn measure(stage: &mut Stage, options: &Options, step: Step) -> Result<Row, Error> {
     let (scenario, size, samples) = match step {
+        Step::Sequential { services, scenario: Scenario::Asked } => {
+            return asked(stage, options, services).await;
+        }
         Step::Sequential { services, scenario } => (scenario, services, sequential(stage, options).await?),
         Step::Burst(size) => (Scenario::Burst, size, bursts(stage, options, size).await?),
         Step::Cold(size) => (Scenario::Cold, size, colds(stage, options, size).await?),
@@ -63,6 +67,20 @@ async fn sequential(stage: &mut Stage, options: &Options) -> Result<Samples, Err
         }
     }
     Ok(samples)
+}
+
+/// One change at a time, while the hub is asked for explanations.
+async fn asked(stage: &mut Stage, options: &Options, services: usize) -> Result<Row, Error> {
+    let Some(client) = stage.questions.clone() else {
+        return Err(Error::Refused {
+            what: "there is no API to ask the hub's questions at".to_owned(),
+            hint: "use a hub with an API of its own: --own-api".to_owned(),
+        });
+    };
+    let asker = Asker::start(client, services).await?;
+    let samples = sequential(stage, options).await;
+    let asked = asker.stop().await;
+    Ok(Row { asked: Some(asked), ..Row::new(Scenario::Asked, services, samples?) })
 }
 
 /// Many changes at once: from the first PUT to the last watch event.

@@ -83,6 +83,9 @@ pub fn steps(options: &Options) -> Vec<Step> {
     if wanted(Scenario::Loaded) {
         steps.push(Step::Sequential { services: options.loaded.max(ROUND), scenario: Scenario::Loaded });
     }
+    if wanted(Scenario::Asked) {
+        steps.push(Step::Sequential { services: options.loaded.max(ROUND), scenario: Scenario::Asked });
+    }
     if wanted(Scenario::Restart) {
         steps.push(Step::Restart(options.restart_services.max(ROUND)));
     }

@@ -40,6 +40,8 @@ pub(crate) struct Stage {
     pub(crate) hub: Option<HubSide>,
     /// Every cluster that imports: the watched one first, the source last.
     pub(crate) members: Vec<Member>,
+    /// The API that explains, where there is one.
+    pub(crate) questions: Option<kube::Client>,
     /// The benchmark's own client of the source.
     pub(crate) source: kube::Client,
     pub(crate) watchers: Watchers<Sight>,

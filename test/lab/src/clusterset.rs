@@ -207,7 +207,12 @@ pub fn beside(program: &Path) -> PathBuf {
 impl Lab {
     /// A hub on the API of the first cluster, in the bystander `hub`, with every cluster joined and Ready.
     pub async fn clusterset(&self, binary: &Path) -> Result<(Atoll, Process)> {
-        let atoll = Atoll::on(HubApi::of_environment(), binary, self.member(1), self.bystander("hub"))?;
+        self.clusterset_on(HubApi::of_environment(), binary).await
+    }
+
+    /// The same, with the hub's state in the API that is named.
+    pub async fn clusterset_on(&self, api: HubApi, binary: &Path) -> Result<(Atoll, Process)> {
+        let atoll = Atoll::on(api, binary, self.member(1), self.bystander("hub"))?;
         let hub = atoll.start_hub("hub", &[])?;
         atoll.has_api().await?;
         for cluster in self.clusters() {

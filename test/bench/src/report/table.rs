@@ -28,6 +28,7 @@ impl Display for Report {
         restarts(&self.restarts, f)?;
         hub(f, self.rows.iter().map(|row| (row.title(), row.hub)))?;
         self.requests(f)?;
+        self.asked(f)?;
         if let Some(why) = &self.unfinished {
             writeln!(f, "\nUNFINISHED: {why}")?;
         }
@@ -111,6 +112,21 @@ fn restarts(restarts: &[Restart], f: &mut Formatter<'_>) -> Result {
 }
 
 impl Report {
+    fn asked(&self, f: &mut Formatter<'_>) -> Result {
+        for row in &self.rows {
+            let Some(asked) = &row.asked else { continue };
+            let (p50, p99) = asked.times.map_or((0.0, 0.0), |times| (times.p50, times.p99));
+            let (answered, missed, per_second) = (asked.answered, asked.missed, asked.per_second);
+            let (p50, p99) = (number(p50), number(p99));
+            writeln!(
+                f,
+                "\nAnswers during `{}`: {answered} ({per_second:.0} per second), {missed} missed; p50 {p50}, p99 {p99}",
+                row.title()
+            )?;
+        }
+        Ok(())
+    }
+
     fn requests(&self, f: &mut Formatter<'_>) -> Result {
         if self.rows.iter().any(|row| !row.requests.is_empty()) {
             writeln!(f, "\n{:<22} {:<12} {:>10}  in all", "Requests", "cluster", "per change")?;
