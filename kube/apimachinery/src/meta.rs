@@ -104,8 +104,9 @@ pub fn validate_named(metadata: &Value, namespaced: bool, rule: NameRule) -> Vec
     errors
 }
 
-/// What is more than an object may have. An object that had as many before the limit was may keep them.
-fn too_many(new: &Value, old: &Value) -> Vec<FieldError> {
+/// What is more than an object's metadata may have. An object that had as many before the limit was may keep them.
+#[must_use]
+pub fn too_many(new: &Value, old: &Value) -> Vec<FieldError> {
     let count =
         |metadata: &Value, field: &str| metadata.get(field).and_then(Value::as_array).map_or(0, Vec::len);
     let limits = [("ownerReferences", OWNERS_MOST), ("finalizers", FINALIZERS_MOST)];

@@ -26,6 +26,7 @@ impl RequestContext<'_> {
         let mut object =
             decode::object(&self.resource, &self.body, input, options.validation, &mut self.warnings())?;
         self.check_namespace(&mut object)?;
+        self.check_counts(&object, None)?;
         wipe(&mut object);
         dedup_owners(&mut object, &mut self.warnings());
         let by = self.manager(&options, Operation::Update);

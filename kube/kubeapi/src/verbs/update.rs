@@ -19,6 +19,7 @@ use crate::storage::store::{Object, WriteError};
 use crate::verbs::create::dedup_owners;
 use atoll_apimachinery::apply::{self, Operation};
 use atoll_apimachinery::invalid::FieldError;
+use atoll_apimachinery::meta;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -55,6 +56,7 @@ impl RequestContext<'_> {
         let by = self.manager(&options, Operation::Update);
         let (resource, stamp) = (self.resource.clone(), self.state.environment.stamp());
         let change = move |old: Option<&Value>| {
+            self.check_counts(&object, old)?;
             let mut new = object.clone();
             apply::track(old, &mut new, &resource.schema, &by, &stamp);
             Ok(new)
@@ -63,6 +65,17 @@ impl RequestContext<'_> {
         let absent = if upsert { Absent::Create } else { Absent::Refuse };
         let changed = Box::pin(self.change(&change, absent, &options)).await?;
         Ok(self.answer_changed(&changed))
+    }
+
+    /// Refuses what has more owners or finalizers than it may, before anything is made of them: each copy costs as much again.
+    pub(super) fn check_counts(&self, new: &Value, old: Option<&Value>) -> Result<(), StatusError> {
+        let none = Value::Null;
+        let broken = meta::too_many(&new["metadata"], old.map_or(&none, |old| &old["metadata"]));
+        if broken.is_empty() {
+            return Ok(());
+        }
+        let name = new["metadata"]["name"].as_str().unwrap_or_default();
+        Err(StatusError::invalid(self.resource.kind(), name, &broken))
     }
 
     pub(super) fn answer_changed(&self, changed: &Changed) -> Answer {
