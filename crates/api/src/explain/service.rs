@@ -106,7 +106,7 @@ pub struct Endpoints {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Import {
-    /// Whether it holds it.
+    /// Whether it holds it. False where that is not known, and a remark says so.
     pub present: bool,
     /// The Service that clients use.
     #[serde(skip_serializing_if = "Option::is_none", default)]

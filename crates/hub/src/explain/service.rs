@@ -130,7 +130,10 @@ fn verdict(known: &Known<'_>, key: &ServiceKey, all: &ServiceExplanation) -> Rem
     let exported = exporters().any(|part| part.export.as_ref().is_some_and(|export| export.valid));
     let asked = all.multi_cluster_service.is_some();
     let cause = exporters().flat_map(|part| part.member.iter());
+    // That exports disagree is said with who won, below.
+    let disputed = |remark: &&Remark| all.conflicts.iter().any(|conflict| conflict.code == remark.code);
     let exports = exporters().flat_map(|part| part.export.iter().flat_map(|export| &export.remarks));
+    let exports = exports.filter(|remark| !disputed(remark));
     // Where nothing is exported, any member could be the one that should.
     let others = all.clusters.iter().filter(|part| !exported || takes_part(part));
     let dark = others.clone().filter(|_| !exported).flat_map(|part| &part.member);
