@@ -26,6 +26,7 @@ mod tests;
 
 use std::net::IpAddr;
 
+use atoll_api::explain::Template;
 use atoll_api::names::kind::explain as names;
 use atoll_engine::names::{BadName, ClusterId, Namespace, ServiceKey};
 use serde::Serialize;
@@ -69,6 +70,23 @@ pub(crate) fn answer(known: &Known<'_>, tally: &mut Tally, asked: &Asked) -> Ans
         (other, _, _) => Err(questions::unknown(other)),
     };
     answered.unwrap_or_else(|refused| refused)
+}
+
+/// The service of which policies have more to say.
+pub(crate) fn template_of(asked: &Asked) -> Option<ServiceKey> {
+    let asks = asked.resource == names::SERVICES && asked.verb == Verb::Get;
+    let key = ServiceKey::parse(asked.namespace.as_deref()?, asked.name.as_deref()?);
+    key.ok().filter(|_| asks)
+}
+
+/// An answer about a service, with what policies do with it as a template.
+pub(crate) fn with_template(mut answered: Answered, template: Option<Template>) -> Answered {
+    if let (Some(template), Some(body)) = (template, answered.body.as_object_mut())
+        && let Ok(template) = serde_json::to_value(template)
+    {
+        body.insert("template".to_owned(), template);
+    }
+    answered
 }
 
 fn about_service(known: &Known<'_>, asked: &Asked, name: &str) -> Result<Answered, Answered> {

@@ -139,7 +139,7 @@ fn verdict(known: &Known<'_>, key: &ServiceKey, all: &ServiceExplanation) -> Rem
     let dark = others.clone().filter(|_| !exported).flat_map(|part| &part.member);
     let crossing = all.multi_cluster_service.iter().flat_map(|crossing| &crossing.remarks);
     let held = |import: &atoll_api::explain::Import| {
-        let remarks: Vec<Remark> = import.remarks.iter().cloned().collect();
+        let remarks: Vec<Remark> = import.remarks.clone();
         let sources = import.sources.iter().flat_map(|source| source.remarks.iter().cloned());
         remarks.into_iter().chain(sources).collect::<Vec<_>>()
     };

@@ -330,7 +330,12 @@ impl Lead {
             now: now(),
         };
         let answered = crate::explain::answer(&known, &mut self.tally, &asked);
-        drop(answer.send(answered)); // whoever asked may have gone
+        match crate::explain::template_of(&asked).filter(|_| answered.status == 200) {
+            Some(key) => self.policies.explain(key, move |template| {
+                drop(answer.send(crate::explain::with_template(answered, template)));
+            }),
+            None => drop(answer.send(answered)), // whoever asked may have gone
+        }
     }
 
     fn policies_say(&mut self, news: policies::News) {
