@@ -142,7 +142,7 @@ impl ServiceKey {
     }
 
     /// What sorts before every service of a namespace.
-    pub(crate) fn before_all_of(namespace: &Namespace) -> Self {
+    pub fn before_all_of(namespace: &Namespace) -> Self {
         Self { namespace: namespace.clone(), name: ServiceName("".into()) }
     }
 }

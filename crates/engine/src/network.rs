@@ -111,6 +111,17 @@ pub enum Use {
 }
 
 impl Use {
+    /// In a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pods => "pods",
+            Self::Nodes => "nodes",
+            Self::Services => "services",
+            Self::Api => "api",
+            Self::Endpoints => "endpoints",
+        }
+    }
+
     /// Whether endpoints of an owner may be there.
     pub fn announces(self) -> bool {
         match self {
@@ -118,6 +129,11 @@ impl Use {
             Self::Services | Self::Api => false,
         }
     }
+}
+
+/// Why no cluster may announce this address, whatever its networks are. Loopback has an exception: networks that the operator declared.
+pub fn always_refused(address: IpAddr) -> Option<AddressRefused> {
+    special::refused(address.to_canonical())
 }
 
 /// Why an address may not enter another cluster.

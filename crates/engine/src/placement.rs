@@ -11,6 +11,7 @@
 //!   prune         what of a template travels
 //!   overrides     how a copy differs in one cluster
 //!   aggregate     what the copies say, together
+//!   why           for whoever asks: what was decided by what
 //! ```
 //!
 //! Start at [`Placer`]: changes in, the outcomes of what they concern out. What was decided is remembered ([`Decision`]; the hub keeps
@@ -30,6 +31,7 @@ pub mod policy;
 pub mod prune;
 pub mod select;
 pub mod text;
+pub mod why;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -10,9 +10,10 @@
 //! | [`mcs`] | what a `MultiClusterService` asks for: its providers' slices in its consumers |
 //! | [`balancing`] | what a `MultiClusterService`'s balancer leads to |
 //!
-//! [`supply`] is what importers and consumers have in common: what is held from one source, and why.
+//! [`dissent`] says afterwards who disagreed. [`supply`] is what importers and consumers have in common: what is held from one source, and why.
 
 pub mod balancing;
+pub mod dissent;
 pub mod exported;
 pub mod families;
 pub mod importer;

@@ -21,6 +21,7 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use atoll_api::explain::Template;
 use atoll_api::names::kind::{cluster, policy};
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::{ClusterId, ServiceKey};
@@ -31,7 +32,8 @@ use atoll_member::Permit;
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::task::JoinSet;
 
 pub(crate) use ask::Authors;
@@ -52,6 +54,8 @@ const BATCH: usize = 1024;
 const A_WHILE: Duration = Duration::from_secs(1);
 /// Rights come and go: what was asked about authors is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
+/// Questions that wait, at most.
+const QUESTIONS: usize = 64;
 
 /// What the operator has chosen, and what is known of the hub's API.
 #[derive(Debug, Clone)]
@@ -92,6 +96,19 @@ pub(crate) struct Policies {
     implied: UnboundedSender<(ServiceKey, Option<Implied>)>,
     sealer: Sealer,
     absent: UnboundedSender<(ServiceKey, imports::Absent)>,
+    explain: Sender<Explain>,
+}
+
+impl std::fmt::Debug for Explain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Explain").field("of", &self.of).finish_non_exhaustive()
+    }
+}
+
+/// What policies do with the Service of a key is asked.
+struct Explain {
+    of: ServiceKey,
+    then: Box<dyn FnOnce(Option<Template>) + Send>,
 }
 
 /// What the leadership is told.
@@ -129,6 +146,15 @@ impl Policies {
     /// A `MultiClusterService` is there, has changed, or is gone.
     pub(crate) fn imply(&self, key: ServiceKey, implied: Option<Implied>) {
         let _ = self.implied.send((key, implied));
+    }
+
+    /// Says what policies do with a Service of the hub; nothing if they have no time to say it.
+    pub(crate) fn explain(&self, of: ServiceKey, then: impl FnOnce(Option<Template>) + Send + 'static) {
+        if let Err(TrySendError::Full(asked) | TrySendError::Closed(asked)) =
+            self.explain.try_send(Explain { of, then: Box::new(then) })
+        {
+            (asked.then)(None);
+        }
     }
 
     /// Tells the hub's own bindings from others.
@@ -176,9 +202,10 @@ pub(crate) fn spawn(
     for (key, implied) in there {
         propagator.imply(key, Some(&implied)); // before anything is planned
     }
-    let inputs = Inputs { members, reported, implies, absents };
+    let (explain, asked) = channel(QUESTIONS);
+    let inputs = Inputs { members, reported, implies, absents, asked };
     tasks.spawn(Shell::run(propagator, client, watches, permit, inputs, told));
-    (Policies { membership, reports, implied, sealer, absent }, news)
+    (Policies { membership, reports, implied, sealer, absent, explain }, news)
 }
 
 /// Before policies are carried out: the API server's help, and the key by which the hub knows its own bindings. `started`: since when
@@ -217,6 +244,7 @@ struct Inputs {
     reported: UnboundedReceiver<(ClusterId, CopyReport)>,
     implies: UnboundedReceiver<(ServiceKey, Option<Implied>)>,
     absents: UnboundedReceiver<(ServiceKey, imports::Absent)>,
+    asked: Receiver<Explain>,
 }
 
 /// The kinds of which a cluster may hold copies, by what the hub itself has written down.
@@ -271,12 +299,13 @@ impl Shell {
         inputs: Inputs,
         news: UnboundedSender<News>,
     ) {
-        let Inputs { members: mut membership, reported: mut reports, mut implies, mut absents } = inputs;
+        let Inputs { members: mut membership, reported: mut reports, mut implies, mut absents, mut asked } =
+            inputs;
         let (events, mut noted) = unbounded_channel();
         let (writes, to_write) = unbounded_channel();
         let mut tasks = JoinSet::new();
-        let (questions, asked) = unbounded_channel();
-        tasks.spawn(ask::ask_all(client.clone(), asked, events.clone()));
+        let (questions, to_ask) = unbounded_channel();
+        tasks.spawn(ask::ask_all(client.clone(), to_ask, events.clone()));
         tasks.spawn(write::write_all(client, permit, to_write, events.clone()));
         let mut shell = Self { watches, members: BTreeMap::new(), events, writes, questions, news, tasks };
         for source in Source::FIXED {
@@ -297,6 +326,10 @@ impl Shell {
                 Some(event) = noted.recv() => Some(event),
                 Some((key, absent)) = absents.recv() => Some(Event::Absent(key, absent)),
                 Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
+                Some(Explain { of, then }) = asked.recv() => {
+                    then(propagator.explain(&implied::template(&of)));
+                    continue;
+                }
                 _ = asking.tick() => Some(Event::AskAgain),
                 _ = whiles.tick(), if propagator.waits() => Some(Event::Waited),
             };

@@ -68,6 +68,9 @@ pub struct Totals {
     pub planning: usize,
     /// Services that wait for the hub's API.
     pub unwritten: usize,
+    /// Services that are not counted yet: ask again.
+    #[serde(default)]
+    pub uncounted: usize,
 }
 
 /// A member.

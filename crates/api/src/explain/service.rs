@@ -106,7 +106,7 @@ pub struct Endpoints {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Import {
-    /// Whether it holds it.
+    /// Whether it holds it. False where that is not known, and a remark says so.
     pub present: bool,
     /// The Service that clients use.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -121,7 +121,7 @@ pub struct Import {
 }
 
 /// What a cluster holds of one source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
     /// The source.
@@ -132,6 +132,9 @@ pub struct Source {
     /// Each address.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub candidates: Vec<Candidate>,
+    /// Whether there are more than are listed. Ask with `in` and `from` for fewer clusters.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub more: bool,
 }
 
 /// An address that could be used.

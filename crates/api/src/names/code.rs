@@ -122,6 +122,8 @@ codes! {
     NotPlannedYet Info "A change is not planned yet." "Ask again in a second.";
     WaitsForHubApi Warning "The plan waits until the hub has written its memory to the hub's API." "If this lasts, check that the hub's API answers, and the log of the hub.";
     WaitsForMember Info "Writes into the member are under way." "";
+    MemberReady Info "The API of the member answers and is healthy." "";
+    MemberNotReady Error "The API of the member answers and is not healthy; the message has its words." "See `kubectl describe cluster NAME` in the hub.";
     MemberSilent Warning "The member does not answer at the moment. It counts as lost when its lease ends." "Check the cluster: `atoll clusters`.";
     MemberLost Error "The member is lost: no contact for the duration of a lease." "Check that the hub can reach the API of the cluster: `atoll check --cluster NAME`.";
     MemberBlocked Error "The hub does not use this member; the message says why." "See `kubectl describe cluster NAME` in the hub.";
@@ -131,6 +133,10 @@ codes! {
     Rejected Error "The API server of the member rejects what Atoll writes; the message has its words." "Look for admission webhooks and policies in the member that reject it.";
     NotCopied Warning "A part of an object can't be copied to other clusters." "See the message.";
     OtherClusterProperty Error "A ClusterProperty of the member contradicts its membership." "Delete the ClusterProperty, or unjoin the cluster.";
+    ]
+
+    "The clusterset as a whole": [
+    Healthy Info "Nothing is wrong." "";
     ]
 
     "MultiClusterService": [
@@ -157,6 +163,7 @@ codes! {
     ]
 
     "Addresses": [
+    EndpointAddress Info "The address is that of an endpoint." "";
     OwnedByMember Info "The address is in a range of a member." "";
     OwnedByHub Info "The address is the hub's own." "";
     OwnedByPool Info "The address is in the pool of load balancers." "";

@@ -95,6 +95,28 @@ pub struct Territory {
     six: Vec<Segment>,
 }
 
+/// A range that an address is in, for whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The range.
+    pub range: IpNet,
+    /// Whose it is.
+    pub holder: Holder,
+    /// How it is known: `declared`, `observed` or `learnt`.
+    pub known: &'static str,
+}
+
+/// Whose a range is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// A member's, for this use.
+    Member(ClusterId, Use),
+    /// The hub's.
+    Hub,
+    /// The balancers'.
+    Pool,
+}
+
 /// What one member may announce.
 #[derive(Debug, Clone, Copy)]
 pub struct Border<'a> {
@@ -147,6 +169,24 @@ impl Territory {
         let place = self.members.binary_search_by(|member| member.id.cmp(id)).ok();
         let strict = place.and_then(|place| self.members.get(place)).is_some_and(|member| member.strict);
         Border { territory: self, me: place.map(Owner::Member), strict }
+    }
+
+    /// Every range that an address is in.
+    pub fn holders(&self, address: IpAddr) -> impl Iterator<Item = Held> {
+        let address = address.to_canonical();
+        self.claims(address).iter().filter_map(move |claim| {
+            let holder = match claim.owner {
+                Owner::Member(place) => Holder::Member(self.members.get(place)?.id.clone(), claim.used_for),
+                Owner::Hub => Holder::Hub,
+                Owner::Pool => Holder::Pool,
+            };
+            let known = match claim.origin {
+                Origin::Declared => "declared",
+                Origin::Observed => "observed",
+                Origin::Learnt => "learnt",
+            };
+            Some(Held { range: IpNet::new(address, claim.bits).ok()?.trunc(), holder, known })
+        })
     }
 
     fn claims(&self, address: IpAddr) -> &[Claim] {

@@ -16,7 +16,7 @@ use crate::intent::imports::ImportPort;
 use crate::limits::{Exceeded, Limit};
 use crate::names::PortName;
 use crate::network::{AddressRefused, Family, Use};
-use crate::plan::{WhyAbsent, WhyNotDispatched, WhyNothing};
+use crate::plan::{Unknown, WhyAbsent, WhyNotDispatched, WhyNothing, WhyUntouched};
 
 /// The reason of the `Conflict` condition: several are joined by commas.
 pub fn conflict_reason(conflicts: &[Conflict]) -> String {
@@ -241,6 +241,28 @@ pub fn nothing(why: WhyNothing) -> &'static str {
             "the cluster has ready endpoints of its own, and the service is local-first"
         }
         WhyNothing::NoDerivedService => "there is no derived Service",
+    }
+}
+
+/// Why a cluster is left alone.
+pub fn untouched(why: WhyUntouched) -> &'static str {
+    match why {
+        WhyUntouched::NotHeard => "the cluster has not reported since the hub started",
+        WhyUntouched::NamespaceTerminating => "the namespace is being deleted there",
+        WhyUntouched::NothingKnown => {
+            "nothing is known of the service, and a cluster that has not reported may know more"
+        }
+        WhyUntouched::PlacementUnknown => {
+            "the hub has a ServiceImport for the service, and its placement is not known yet"
+        }
+    }
+}
+
+/// Why a source's slices are not known.
+pub fn unknown(why: Unknown) -> &'static str {
+    match why {
+        Unknown::NotHeard => "its cluster has not reported since the hub started",
+        Unknown::LostUnheard(why) => kept(why),
     }
 }
 

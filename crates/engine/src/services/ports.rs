@@ -100,7 +100,7 @@ fn name_all(union: &mut [ServicePort]) {
     }
 }
 
-fn same_set(a: &[ServicePort], b: &[ServicePort]) -> bool {
+pub(super) fn same_set(a: &[ServicePort], b: &[ServicePort]) -> bool {
     a.len() == b.len() && a.iter().all(|port| b.contains(port))
 }
 

@@ -34,6 +34,34 @@ pub fn order<T>(
     });
 }
 
+/// By which rule an export comes before others; the later, the less it depends on age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// The hub has known it for longest.
+    Older,
+    /// Known for as long as others, it says that it was created before them.
+    Created,
+    /// As old as others, its cluster's name comes first.
+    Name,
+    /// It won before, and keeps precedence for as long as it lives.
+    Incumbent,
+}
+
+/// By which rule the first of some exports, in order of precedence, comes before the others; none if it is alone.
+pub fn rule<'a>(mut exports: impl Iterator<Item = (&'a ClusterId, &'a RememberedExport)>) -> Option<Rule> {
+    let (id, first) = exports.next()?;
+    let before = |(other_id, other): (&ClusterId, &RememberedExport)| {
+        let age = (first.credited, first.created).cmp(&(other.credited, other.created));
+        match (first.credited < other.credited, age) {
+            (true, _) => Rule::Older,
+            (false, std::cmp::Ordering::Less) => Rule::Created,
+            (false, std::cmp::Ordering::Equal) if id < other_id => Rule::Name,
+            (false, std::cmp::Ordering::Equal | std::cmp::Ordering::Greater) => Rule::Incumbent,
+        }
+    };
+    exports.map(before).max()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +111,26 @@ mod tests {
             (&[("b", 5, 4), ("a", 5, 5)], None, "b"),
         ] {
             assert_eq!(winner(exports, incumbent), want, "{exports:?} {incumbent:?}");
+        }
+    }
+
+    #[test]
+    fn who_comes_first_does_so_by_a_rule_that_can_be_told() {
+        let of = |cluster: &str, credited: i64, created: i64| {
+            let uid = Uid::parse(format!("uid-{cluster}")).unwrap();
+            let (created, credited) = (Time(created), Time(credited));
+            let export = RememberedExport { uid, created, first_seen: NOW, credited, offer: None };
+            (ClusterId::parse(cluster).unwrap(), export)
+        };
+        for (exports, want) in [
+            (vec![of("a", 5, 5)], None),
+            (vec![of("b", 5, 5), of("a", 7, 7)], Some(Rule::Older)),
+            (vec![of("b", 5, 4), of("a", 5, 5)], Some(Rule::Created)),
+            (vec![of("a", 5, 5), of("b", 5, 5), of("c", 9, 9)], Some(Rule::Name)),
+            (vec![of("a", 7, 7), of("b", 5, 5)], Some(Rule::Incumbent)),
+            (vec![of("b", 5, 5), of("a", 5, 5)], Some(Rule::Incumbent)),
+        ] {
+            assert_eq!(rule(exports.iter().map(|(id, export)| (id, export))), want, "{exports:?}");
         }
     }
 }

@@ -8,6 +8,7 @@ mod balancing;
 mod borders;
 mod conflict;
 mod cost;
+mod drawn;
 mod explicit;
 mod explicit_properties;
 mod fences;

@@ -40,6 +40,13 @@ pub struct Asked {
     pub body: Option<Value>,
 }
 
+impl Asked {
+    /// A parameter of the query; the first, if it is given more than once.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+}
+
 /// An answer: an object, or a `Status` that says why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {

@@ -14,7 +14,7 @@ use kube::{Api, Client};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
-use crate::explain::{Answered, Question};
+use crate::explain::{About, Known, Question, Tally};
 use crate::leader::http::{Pages, Stage};
 use crate::leader::run::HubError;
 use crate::mcs;
@@ -65,6 +65,9 @@ struct Lead {
     multi_cluster_services: mcs::Controller,
     policies: Policies,
     mirror: mirror::Controller,
+    about: About,
+    /// What is counted of services, for whoever asks.
+    tally: Tally,
 }
 
 /// What the lead hears, besides the members' reports.
@@ -146,9 +149,11 @@ impl Lead {
         let (mirror, exports) =
             mirror::Controller::start(client, watches.clone(), Arc::clone(&hub), writes, tasks).await?;
         let (reporter, reports) = unbounded_channel();
+        let (set, leader) = (clusterset.to_string(), options.identity.clone());
         let members =
             Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
         let questions = context.options.questions.hear();
+        let about = About { clusterset: set, leader: leader.clone(), version: env!("CARGO_PKG_VERSION") };
         let lead = Self {
             context,
             brain,
@@ -159,6 +164,8 @@ impl Lead {
             multi_cluster_services,
             policies,
             mirror,
+            about,
+            tally: Tally::default(),
         };
         let inputs = Inputs {
             membership,
@@ -205,6 +212,7 @@ impl Lead {
             more = self.plan();
             let planned = self.brain.handed_out();
             self.mirror.planned(&planned);
+            self.tally.touch(&planned);
             self.multi_cluster_services.balance(planned, self.roster.listed(), &self.brain);
         }
     }
@@ -312,10 +320,22 @@ impl Lead {
         }
     }
 
-    fn answer(&self, question: Question) {
+    fn answer(&mut self, question: Question) {
         let Question { asked, answer } = question;
-        let answered: Answered = crate::explain::answer(&self.brain, &asked);
-        drop(answer.send(answered)); // whoever asked may have gone
+        let known = Known {
+            brain: &self.brain,
+            roster: &self.roster,
+            balancers: self.multi_cluster_services.load_balancers(),
+            about: &self.about,
+            now: now(),
+        };
+        let answered = crate::explain::answer(&known, &mut self.tally, &asked);
+        match crate::explain::template_of(&asked).filter(|_| answered.status == 200) {
+            Some(key) => self.policies.explain(key, move |template| {
+                drop(answer.send(crate::explain::with_template(answered, template)));
+            }),
+            None => drop(answer.send(answered)), // whoever asked may have gone
+        }
     }
 
     fn policies_say(&mut self, news: policies::News) {

@@ -87,6 +87,11 @@ impl Controller {
         Ok((controller, listed, sees))
     }
 
+    /// The services with a load balancer.
+    pub(crate) fn load_balancers(&self) -> &LoadBalancers {
+        &self.load_balancers
+    }
+
     /// Where writes to the hub's API go, in order.
     pub(crate) fn writes(&self) -> UnboundedSender<Command> {
         self.writes.clone()

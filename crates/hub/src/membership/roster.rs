@@ -281,6 +281,11 @@ impl Roster {
         self.wanted.get(id).is_some_and(|wanted| wanted.deleted)
     }
 
+    /// Why a member is not used, if it is not.
+    pub(crate) fn blocked(&self, id: &ClusterId) -> Option<&NoLink> {
+        self.blocked.get(id)
+    }
+
     fn settle(&mut self, id: &ClusterId, commands: &mut Vec<Command>) {
         let Some(wanted) = self.wanted.get(id).cloned() else {
             self.unask(id, commands);

@@ -120,7 +120,11 @@ impl Sessions {
             // Whoever should hear it may have ended with the lead.
             match up {
                 Up::Copy(report) => drop(copies.send((from.clone(), report))),
-                Up::Health(health) => drop(looked.send_replace(Some(health))),
+                Up::Health(health) => {
+                    drop(looked.send_replace(Some(health.clone())));
+                    let (from, up) = (from.clone(), Up::Health(health));
+                    drop(reports.send(Heard { from, at: Instant::now(), up }));
+                }
                 Up::Identity { uid, called } => drop(answered.send(Answer::Identity(uid, called))),
                 Up::Cleaned => drop(answered.send(Answer::Cleaned)),
                 Up::GaveBack => drop(answered.send(Answer::GaveBack)),

@@ -9,6 +9,7 @@
 
 mod authors;
 mod bindings;
+mod explain;
 mod importing;
 mod services;
 mod show;

@@ -6,10 +6,12 @@
 
 mod answers;
 mod gate;
+mod lag;
 mod liveness;
 mod pins;
 mod refusals;
 mod trace;
+pub(crate) mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,22 +23,24 @@ use atoll_engine::fences::Fences;
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::intent::imports::{Asked, HubImports};
 use atoll_engine::memory::{Memory, MemoryUpdate};
-use atoll_engine::names::{ClusterId, ServiceKey};
+use atoll_engine::names::{ClusterId, ServiceKey, SliceName};
 use atoll_engine::network::{Networks, Ranges, Reserved};
 use atoll_engine::plan::{Balanced, DispatchPlan, ImportPlan, Plan, Touched, WhyAbsent};
 use atoll_engine::reason::ImportReady;
 use atoll_engine::time::Time;
 use atoll_engine::world::{Change, Cluster};
-use atoll_link::Up;
+use atoll_link::{Dispatched, Health, Problem, Up};
 
 use answers::Answers;
 use gate::{Gate, Pass};
+use lag::Lag;
 use liveness::Liveness;
 use pins::Pins;
 use refusals::Refusals;
 use trace::Trace;
+use words::Words;
 
-pub(crate) use gate::Ended;
+pub(crate) use gate::{Ended, Unwritten};
 pub(crate) use trace::Propagation;
 
 use crate::mcs::view::{Contact as Reached, Member, Part, View};
@@ -85,6 +89,8 @@ pub(crate) struct Brain {
     trace: Trace,
     answers: Answers,
     refusals: Refusals,
+    words: Words,
+    lag: Lag,
     /// Services whose plans were handed out since somebody asked.
     handed_out: BTreeSet<ServiceKey>,
     /// Where members are, which none of them can change.
@@ -104,6 +110,8 @@ impl Brain {
             trace: Trace::default(),
             answers: Answers::default(),
             refusals: Refusals::default(),
+            words: Words::default(),
+            lag: Lag::default(),
             handed_out: BTreeSet::new(),
             pins: Pins::default(),
             asking: BTreeMap::new(),
@@ -120,6 +128,8 @@ impl Brain {
     pub(crate) fn left(&mut self, id: &ClusterId, now: Now) -> Vec<Command> {
         self.liveness.forget(id);
         self.answers.left(id);
+        self.words.forget(id);
+        self.lag.forget(id);
         self.pins.forget(id);
         self.asking.retain(|_, who| {
             who.remove(id);
@@ -139,6 +149,7 @@ impl Brain {
     /// speaks for it, and what others hold of it stays until it is heard again.
     pub(crate) fn reset(&mut self, id: &ClusterId) {
         self.answers.left(id);
+        self.words.forget(id);
         self.liveness.forget(id); // whoever lists it anew also says whether it answers
         let _ = self.engine.apply(id, Change::Left);
         let _ = self.engine.apply(id, Change::Joined);
@@ -327,11 +338,23 @@ impl Brain {
                 if let Some((source, slice)) = &written.slice {
                     noted.propagated = self.trace.wrote(&written.service, source, slice, id, at);
                 }
+                if let Some(propagation) = &noted.propagated {
+                    self.lag.took(id, propagation.took);
+                }
+                self.words.wrote(id, &written);
             }
             Up::Dispatched(said) => self.answers.take(id, said),
-            Up::Problem(_)
-            | Up::Copy(_)
-            | Up::Health(_)
+            Up::Problem(problem) => {
+                if self.engine.world().clusters.contains_key(id) {
+                    self.words.problem(id, problem, now);
+                }
+            }
+            Up::Health(health) => {
+                if self.engine.world().clusters.contains_key(id) {
+                    self.words.health(id, health);
+                }
+            }
+            Up::Copy(_)
             | Up::Identity { .. }
             | Up::Cleaned
             | Up::GaveBack
@@ -344,6 +367,7 @@ impl Brain {
     /// Takes in a fact; says what was learnt of the member's networks, if it had to be.
     fn change(&mut self, id: &ClusterId, change: Change, now: Now) -> Option<Ranges> {
         let mut first = false;
+        self.words.changed(id, &change, now.instant);
         let slice = match &change {
             Change::Slice(key, name, _) => Some((key.clone(), name.clone())),
             // Who is a member, whether it can be reached and where it is, is not the member's to say.
@@ -427,6 +451,57 @@ impl Brain {
     /// How many services of which member are refused for which reason, where that is news.
     pub(crate) fn refusals(&mut self) -> Option<BTreeMap<(ClusterId, &'static str), usize>> {
         self.refusals.news()
+    }
+
+    /// What is known and planned, to be read.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Whether planning still waits for members that have not reported.
+    pub(crate) fn is_settling(&self) -> bool {
+        self.settle.is_some()
+    }
+
+    /// Whether something of the service is not written down.
+    pub(crate) fn unwritten(&self, key: &ServiceKey) -> Option<Unwritten> {
+        self.gate.unwritten(key)
+    }
+
+    /// Since when a member does not answer, if it does not.
+    pub(crate) fn silent_since(&self, id: &ClusterId, now: Now) -> Option<Time> {
+        self.liveness.since(id).map(|since| now.time_of(since))
+    }
+
+    /// What a member has said of the slices of a `MultiClusterService`.
+    pub(crate) fn said(&self, key: &ServiceKey, id: &ClusterId) -> Option<&Dispatched> {
+        self.answers.said(key, id)
+    }
+
+    /// What a person must do in a member, and since when.
+    pub(crate) fn problems(&self, id: &ClusterId, now: Now) -> impl Iterator<Item = (&Problem, Time)> {
+        self.words.problems(id, now.instant)
+    }
+
+    /// How a member's API is, by its last word.
+    pub(crate) fn health(&self, id: &ClusterId) -> Option<&Health> {
+        self.words.health_of(id)
+    }
+
+    /// How long the last changes took to arrive in a member.
+    pub(crate) fn lag(&self, id: &ClusterId) -> Option<Duration> {
+        self.lag.of(id)
+    }
+
+    /// Whether a member was told of a slice and has not confirmed it.
+    pub(crate) fn is_awaited(
+        &self,
+        key: &ServiceKey,
+        source: &ClusterId,
+        slice: &SliceName,
+        target: &ClusterId,
+    ) -> bool {
+        self.trace.awaits(key, source, slice, target)
     }
 
     /// How many services wait for a plan, or with a plan for the hub's API.

@@ -73,6 +73,17 @@ impl LoadBalancers {
         self.items.remove(&service).map(|item| Event::Gone(item.key))
     }
 
+    /// Where clients reach the balancer of a service, as its object shows it.
+    pub(crate) fn ingress(&self, service: &ServiceKey) -> &[Ingress] {
+        self.items.get(service).map_or(&[], |item| &item.status.ingress)
+    }
+
+    /// The service whose balancer has an address.
+    pub(crate) fn at(&self, address: std::net::IpAddr) -> Option<&ServiceKey> {
+        let has = |item: &Item| item.status.ingress.contains(&Ingress::Ip(address));
+        self.items.iter().find(|(_, item)| has(item)).map(|(key, _)| key)
+    }
+
     /// What the controller has to be told, now that the balancer of this service should lead to this.
     pub(crate) fn look_at(&mut self, service: &ServiceKey, balanced: Option<&Balanced>) -> Option<Event> {
         let item = self.items.get_mut(service)?;

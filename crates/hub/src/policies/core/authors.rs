@@ -25,6 +25,11 @@ impl Refusals {
         self.0.remove(&(overrides, id.clone()));
     }
 
+    /// Why a policy of placement does not count, if it does not for something.
+    pub(super) fn of(&self, id: &PolicyId) -> Option<&str> {
+        self.0.get(&(false, id.clone()))?.first().map(String::as_str)
+    }
+
     /// Whether this is still to be told.
     fn is_new(&mut self, overrides: bool, id: &PolicyId, message: &str) -> bool {
         let told = self.0.entry((overrides, id.clone())).or_default();

@@ -179,3 +179,57 @@ fn a_forged_binding_that_somebody_deletes_is_let_go_of() {
     let commands = propagator.work(NOW);
     assert!(commands.contains(&Command::DeleteBinding(of_binding("d"))), "{commands:?}");
 }
+
+#[test]
+fn a_question_about_a_template_is_answered_with_policies_clusters_and_copies() {
+    use atoll_api::names::code::Code;
+
+    let (mut propagator, key) = bound();
+    let policy = |name: &str, priority: i32| {
+        json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"priority": priority, "placement": {"clusterAffinity": {"clusterNames": ["a"]}},
+                "preemption": if priority > 5 { "Always" } else { "Never" },
+                "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}]}})
+    };
+    let codes = |propagator: &Propagator| {
+        let said = propagator.explain(&key).unwrap();
+        let policies: Vec<(String, Code)> =
+            said.policies.iter().map(|part| (part.policy.clone(), part.remark.code)).collect();
+        let clusters: Vec<(String, Vec<Code>)> = said
+            .placements
+            .iter()
+            .map(|one| (one.cluster.clone(), one.remarks.iter().map(|remark| remark.code).collect()))
+            .collect();
+        (policies, clusters)
+    };
+    let name = |name: &str| format!("PropagationPolicy shop/{name}");
+    applied(&mut propagator, "a", &key);
+    let (policies, clusters) = codes(&propagator);
+    assert_eq!(policies, [(name("all"), Code::Propagated)]);
+    let of = |id: &str, codes: &[Code]| (id.to_owned(), codes.to_vec());
+    assert_eq!(
+        clusters,
+        [of("a", &[Code::Chosen, Code::Copied]), of("b", &[Code::Chosen, Code::CopyPending])]
+    );
+    let why = CopyState::NotApplied(atoll_link::WhyNot::Foreign);
+    propagator.take(Event::Copy(id("b"), CopyReport { key: key.clone(), state: why }), NOW);
+    assert_eq!(codes(&propagator).1[1], of("b", &[Code::Chosen, Code::CopyFailed]));
+    // One that came later and does not preempt does not get it; one that preempts does.
+    see(&mut propagator, Source::Propagation(Scope::Namespace), policy("later", 5));
+    propagator.work(NOW);
+    assert_eq!(codes(&propagator).0, [(name("all"), Code::Propagated), (name("later"), Code::PolicyBeaten)]);
+    see(&mut propagator, Source::Propagation(Scope::Namespace), policy("stronger", 9));
+    propagator.work(NOW);
+    let (policies, clusters) = codes(&propagator);
+    assert_eq!(policies[0], (name("stronger"), Code::Propagated));
+    assert!(policies[1..].iter().all(|(_, code)| *code == Code::PolicyBeaten), "{policies:?}");
+    assert_eq!((clusters[0].1[0], clusters[1].1[0]), (Code::Chosen, Code::NotChosen));
+    let nobody = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "test"}});
+    let nobody = see(&mut propagator, Source::Templates(Kind::new("v1", "ConfigMap")), nobody);
+    propagator.work(NOW);
+    let said = propagator.explain(&nobody).unwrap();
+    assert_eq!(said.remarks.iter().map(|remark| remark.code).collect::<Vec<_>>(), [Code::NoPolicy]);
+    let strange = ObjectKey { name: "strange".to_owned(), ..nobody };
+    assert_eq!(propagator.explain(&strange), None);
+}

@@ -20,6 +20,15 @@ pub(crate) enum Ended {
     Refused,
 }
 
+/// What is not written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unwritten {
+    /// The write is under way, and plans wait for it.
+    Waits,
+    /// The hub's API refused it. Plans pass, and it is tried again.
+    Refused,
+}
+
 /// Writes that are under way, at most one per service, and the plans that wait for them: a newer plan replaces the one that waits.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
@@ -101,6 +110,11 @@ impl Gate {
     /// Whether a plan of this service waits.
     pub(super) fn holds(&self, key: &ServiceKey) -> bool {
         self.held.get(key).is_some_and(|held| !held.open)
+    }
+
+    /// Whether something of this service is not written down.
+    pub(super) fn unwritten(&self, key: &ServiceKey) -> Option<Unwritten> {
+        self.held.get(key).map(|held| if held.open { Unwritten::Refused } else { Unwritten::Waits })
     }
 
     /// How many services have something that is not written down.

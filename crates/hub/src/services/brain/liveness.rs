@@ -70,6 +70,11 @@ impl Liveness {
         self.silent.contains_key(id)
     }
 
+    /// Since when it does not answer.
+    pub(super) fn since(&self, id: &ClusterId) -> Option<Instant> {
+        self.silent.get(id).map(|silent| silent.since)
+    }
+
     pub(super) fn forget(&mut self, id: &ClusterId) {
         self.silent.remove(id);
     }

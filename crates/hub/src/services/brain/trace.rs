@@ -79,6 +79,18 @@ impl Trace {
         Some(Propagation { source: key.1, target: target.clone(), took })
     }
 
+    /// Whether a target has not confirmed a slice that it was told of.
+    pub(super) fn awaits(
+        &self,
+        key: &ServiceKey,
+        source: &ClusterId,
+        slice: &SliceName,
+        target: &ClusterId,
+    ) -> bool {
+        let of = (key.clone(), source.clone(), slice.clone());
+        self.awaited.get(&of).is_some_and(|awaited| awaited.contains_key(target))
+    }
+
     /// Forgets those that had nothing to write.
     pub(super) fn purge(&mut self, now: Instant) {
         if self.purged.is_some_and(|last| now < last + PATIENCE / 6) {
