@@ -123,7 +123,8 @@ impl Group {
                 version: self.version.clone(),
             };
             let columns = kind.columns.iter();
-            let columns = columns.map(|(name, path)| json!({"name": name, "type": "string", "jsonPath": path}));
+            let columns =
+                columns.map(|(name, path)| json!({"name": name, "type": "string", "jsonPath": path}));
             let answerer = Answerer { handler: Arc::clone(&self.handler), columns: columns.collect() };
             let mut resource = Resource::new(
                 &self.name,

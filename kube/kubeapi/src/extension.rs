@@ -236,7 +236,8 @@ pub(crate) struct Connected {
 impl Answers for Connected {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let media_type = negotiate::output(&parts.headers).map_or(MediaType::Json, |output| output.media_type);
+        let media_type =
+            negotiate::output(&parts.headers).map_or(MediaType::Json, |output| output.media_type);
         self.link.asked();
         let Some(user) = self.user(&parts) else {
             let refused = Answer::error(&StatusError::unauthorized(), media_type);
@@ -282,7 +283,8 @@ impl Connected {
         let now = Timestamp::now();
         if !weigh::is_heavy_body(&body) {
             let request = (parts, body);
-            return aggregated::answer::carry_out(answerer, resource, request, &user, (&info, target), now).await;
+            return aggregated::answer::carry_out(answerer, resource, request, &user, (&info, target), now)
+                .await;
         }
         drop(seat);
         let seat = shared.flow.heavy(payer).await.map_err(busy)?;

@@ -78,8 +78,7 @@ pub(crate) struct Hub {
     /// Additional name or address in the certificate of the hub's own API server. Can be repeated.
     #[arg(long, value_name = "NAME")]
     api_name: Vec<String>,
-    /// Address of this host, as IP:PORT, where an existing API server asks this hub for explanations
-    /// [default: it does not; the hub's own API server needs none].
+    /// Address and port of this host where an existing API server asks this hub for explanations [default: none].
     #[arg(long, value_name = "ADDRESS", value_parser = reachable)]
     explain_address: Option<SocketAddr>,
     /// How long the leader or a member may be silent before it counts as lost; from 2s to 60m.
@@ -264,9 +263,8 @@ enum LostMembers {
 
 /// An address that another program can connect to.
 fn reachable(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text
-        .parse()
-        .map_err(|_| format!("invalid address `{text}`: use IP:PORT, such as 192.0.2.7:9443"))?;
+    let address: SocketAddr =
+        text.parse().map_err(|_| format!("invalid address `{text}`: use IP:PORT, such as 192.0.2.7:9443"))?;
     let ip = address.ip();
     if ip.is_unspecified() || ip.is_loopback() || ip.is_multicast() || address.port() == 0 {
         return Err(format!(
@@ -308,7 +306,11 @@ impl Hub {
         let own = match self.api.own_data_dir() {
             Some(_) if self.explain_address.is_some() => {
                 let what = "--explain-address is for an existing API server; the hub's own answers by itself";
-                return Err(Failure::usage(what, "remove --explain-address, or name an API server by --kubeconfig or --context").into());
+                return Err(Failure::usage(
+                    what,
+                    "remove --explain-address, or name an API server by --kubeconfig or --context",
+                )
+                .into());
             }
             Some(data_dir) => {
                 let host =

@@ -72,7 +72,9 @@ impl Key {
 
     fn bytes(&self) -> usize {
         let own = self.name.len() + self.uid.len() + self.groups.iter().map(String::len).sum::<usize>();
-        let extra = |(key, values): (&String, &Vec<String>)| key.len() + values.iter().map(String::len).sum::<usize>();
+        let extra = |(key, values): (&String, &Vec<String>)| {
+            key.len() + values.iter().map(String::len).sum::<usize>()
+        };
         let asked = match &self.review.target {
             ReviewTarget::Path(path) => path.len(),
             ReviewTarget::Resource { group, version, resource, subresource, namespace, name } => {
@@ -86,7 +88,9 @@ impl Key {
         let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let verb = Some(self.review.verb.clone());
         let (resource_attributes, non_resource_attributes) = match &self.review.target {
-            ReviewTarget::Path(path) => (None, Some(NonResourceAttributes { path: Some(path.clone()), verb })),
+            ReviewTarget::Path(path) => {
+                (None, Some(NonResourceAttributes { path: Some(path.clone()), verb }))
+            }
             ReviewTarget::Resource { group, version, resource, subresource, namespace, name } => {
                 let attributes = ResourceAttributes {
                     group: some(group),

@@ -87,7 +87,8 @@ fn trust(trusting: &Trusting, data: &std::collections::BTreeMap<String, String>)
         Ok(Some(trust)) => trusting.trust(Some(trust)).err().map(|error| error.to_string()),
         Ok(None) => {
             let _ = trusting.trust(None);
-            let flags = "--requestheader-client-ca-file, --proxy-client-cert-file and --proxy-client-key-file";
+            let flags =
+                "--requestheader-client-ca-file, --proxy-client-cert-file and --proxy-client-key-file";
             Some(format!("the API server has no request header CA: start it with {flags}"))
         }
         Err(error) => {

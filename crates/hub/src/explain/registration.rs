@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use atoll_api::names::{FIELD_MANAGER, label};
 use atoll_member::Permit;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+    Preconditions,
+};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 use super::roles;
 use crate::membership::connect::{code, why};
@@ -30,13 +34,33 @@ pub(crate) struct Registration {
     pub(crate) place: Option<Place>,
 }
 
+/// Keeps a registration; where there is to be none, takes away what an earlier hub left.
+pub(crate) fn spawn(
+    client: &Client,
+    registration: Option<Registration>,
+    namespace: &str,
+    permit: &Permit,
+    tasks: &mut JoinSet<()>,
+) {
+    let client = client.clone();
+    match registration {
+        Some(registration) => tasks.spawn(keep(client, registration, permit.clone())),
+        None => {
+            let namespace = namespace.to_owned();
+            tasks.spawn(async move { clear(&client, &namespace).await })
+        }
+    };
+}
+
 /// Keeps everything as it should be, for as long as it is let.
-pub(crate) async fn keep(client: Client, registration: Registration, permit: Permit) {
+async fn keep(client: Client, registration: Registration, permit: Permit) {
     let mut said = Vec::new();
     loop {
         let problems = if permit.holds() { registration.ensure(&client).await } else { Vec::new() };
         if problems != said {
-            problems.iter().for_each(|problem| tracing::warn!("cannot make explanations available: {problem}"));
+            problems
+                .iter()
+                .for_each(|problem| tracing::warn!("cannot make explanations available: {problem}"));
         }
         let pause = if problems.is_empty() { AGAIN } else { SOON };
         said = problems;
@@ -79,7 +103,7 @@ impl Registration {
 }
 
 /// Takes away what an earlier hub registered here, when this one does not: an `APIService` that leads nowhere slows every client down.
-pub(crate) async fn clear(client: &Client, namespace: &str) {
+async fn clear(client: &Client, namespace: &str) {
     for object in objects::wanted(namespace, &Place::nowhere()).iter().rev() {
         remove(client, namespace, object, None).await;
     }
@@ -96,14 +120,19 @@ async fn remove(client: &Client, namespace: &str, object: &Value, found: Option<
     let preconditions = Preconditions { uid: found.uid(), resource_version: found.resource_version() };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match api.delete(name, &params).await {
-        Ok(_) => tracing::info!(kind = object["kind"].as_str(), name, "removed: this hub does not answer there"),
+        Ok(_) => {
+            tracing::info!(kind = object["kind"].as_str(), name, "removed: this hub does not answer there");
+        }
         Err(error) if matches!(code(&error), Some(404 | 409)) => {}
-        Err(error) => tracing::warn!(kind = object["kind"].as_str(), name, why = why(&error), "cannot remove it"),
+        Err(error) => {
+            tracing::warn!(kind = object["kind"].as_str(), name, why = why(&error), "cannot remove it");
+        }
     }
 }
 
 async fn ensure(client: &Client, namespace: &str, want: &Value) -> Result<(), String> {
-    let (kind, name) = (want["kind"].as_str().unwrap_or_default(), want["metadata"]["name"].as_str().unwrap_or_default());
+    let (kind, name) =
+        (want["kind"].as_str().unwrap_or_default(), want["metadata"]["name"].as_str().unwrap_or_default());
     let api = api(client, want);
     let failed = |error: &kube::Error| format!("{kind} {name}: {}", why(error));
     let make = || async {
@@ -151,3 +180,6 @@ fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
         None => Api::all_with(client.clone(), &resource),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,7 +48,8 @@ impl Handler for Asking {
     fn answer(&self, call: Call) -> Replying<'_> {
         Box::pin(async move {
             let Some(_turn) = Turn::take(&self.under_way, &call.user.name) else {
-                let message = format!("{PER_USER} questions of this user are being answered; ask again in a moment");
+                let message =
+                    format!("{PER_USER} questions of this user are being answered; ask again in a moment");
                 return reply(Answered::refused(429, "TooManyRequests", message));
             };
             let verb = match call.verb {
@@ -109,5 +110,48 @@ mod tests {
         assert!(Turn::take(&under_way, "ann").is_some(), "one user does not take the turns of others");
         drop(turns);
         assert!(under_way.lock().unwrap().is_empty());
+    }
+
+    fn call(user: &str) -> Call {
+        Call {
+            user: atoll_kubeapi::authn::User::authenticated(user, []),
+            verb: "get",
+            resource: explain::SERVICES.to_owned(),
+            namespace: Some("shop".to_owned()),
+            name: Some("web".to_owned()),
+            query: Vec::new(),
+            body: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_one_user_is_refused_and_others_are_answered() {
+        let questions = Questions::default();
+        let handler = group(questions.clone()).handler;
+        assert_eq!(handler.answer(call("joe")).await.status, 503, "nobody leads");
+        let mut leader = questions.hear();
+        let flood: Vec<_> = (0..100)
+            .map(|_| {
+                tokio::spawn({
+                    let handler = Arc::clone(&handler);
+                    async move { handler.answer(call("joe")).await.status }
+                })
+            })
+            .collect();
+        let other = tokio::spawn({
+            let handler = Arc::clone(&handler);
+            async move { handler.answer(call("ann")).await.status }
+        });
+        for _ in 0..=PER_USER {
+            let question = leader.recv().await.unwrap();
+            let namespace = question.asked.namespace.clone().unwrap();
+            question.answer.send(Answered::found(namespace.into())).unwrap();
+        }
+        assert_eq!(other.await.unwrap(), 200);
+        let mut told = BTreeMap::new();
+        for one in flood {
+            *told.entry(one.await.unwrap()).or_insert(0) += 1;
+        }
+        assert_eq!(told, BTreeMap::from([(200, PER_USER), (429, 100 - PER_USER)]));
     }
 }

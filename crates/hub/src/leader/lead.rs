@@ -163,17 +163,10 @@ impl Lead {
         let (mirror, exports) =
             mirror::Controller::start(client, watches.clone(), Arc::clone(&hub), writes, tasks).await?;
         let (reporter, reports) = unbounded_channel();
-        let permit_of_questions = permit.clone();
+        registration::spawn(client, context.registration(), namespace, &permit, tasks);
         let members =
             Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
         let questions = context.options.questions.hear();
-        match context.registration() {
-            Some(registered) => drop(tasks.spawn(registration::keep(client.clone(), registered, permit_of_questions))),
-            None => {
-                let (client, namespace) = (client.clone(), namespace.to_owned());
-                tasks.spawn(async move { registration::clear(&client, &namespace).await });
-            }
-        }
         let lead = Self {
             context,
             brain,

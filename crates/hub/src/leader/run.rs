@@ -144,7 +144,8 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
     let place = listening.as_ref().map(|one| Place { address: one.address, ca: one.ca.clone() });
     let slot = InApi::new(client.clone(), &options.namespace);
     let mut election = Election::new(slot, options.identity.clone(), incarnation(), options.lease_time);
-    let context = Context { client, watches, options: Arc::new(options), pages: Arc::clone(&pages), started, place };
+    let context =
+        Context { client, watches, options: Arc::new(options), pages: Arc::clone(&pages), started, place };
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let mut leader = String::new();

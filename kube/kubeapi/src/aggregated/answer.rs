@@ -33,7 +33,8 @@ pub(crate) async fn carry_out(
     // Whoever may see one name may list by it: only what is asked for by name, or all, is answered.
     for selector in ["fieldSelector", "labelSelector"] {
         if info.query.first(selector).is_some_and(|text| !text.trim().is_empty()) {
-            let what = format!("{} has no {selector}: get one by its name, or list all", resource.names.plural);
+            let what =
+                format!("{} has no {selector}: get one by its name, or list all", resource.names.plural);
             return Err(StatusError::bad_request(what));
         }
     }
@@ -52,7 +53,8 @@ pub(crate) async fn carry_out(
         body,
     };
     let Reply { status, body } = answerer.handler.answer(call).await;
-    let code = StatusCode::from_u16(status).map_err(|_| StatusError::internal("an answer without a status"))?;
+    let code =
+        StatusCode::from_u16(status).map_err(|_| StatusError::internal("an answer without a status"))?;
     if !code.is_success() {
         return Ok(Answer::refusal(code, &body, output.media_type));
     }

@@ -41,7 +41,8 @@ impl Trust {
         };
         let list = |key: &str| -> Result<Vec<String>, BadTrust> {
             let Some(text) = data.get(key).filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
-            serde_json::from_str(text).map_err(|error| BadTrust(format!("{key} is no list of strings: {error}")))
+            serde_json::from_str(text)
+                .map_err(|error| BadTrust(format!("{key} is no list of strings: {error}")))
         };
         let trust = Self {
             ca: ca.clone(),
@@ -90,7 +91,9 @@ impl Trust {
         for prefix in &self.extra {
             let prefix = prefix.to_ascii_lowercase();
             for (name, value) in headers {
-                let Some(key) = name.as_str().strip_prefix(&prefix).filter(|key| !key.is_empty()) else { continue };
+                let Some(key) = name.as_str().strip_prefix(&prefix).filter(|key| !key.is_empty()) else {
+                    continue;
+                };
                 let key = percent_decode_str(key).decode_utf8().ok()?.into_owned();
                 user.extra.entry(key).or_default().push(value.to_str().ok()?.to_owned());
             }

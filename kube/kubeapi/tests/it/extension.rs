@@ -75,7 +75,9 @@ impl Reviewer for Rules {
     fn review<'a>(&'a self, user: &'a User, review: Review) -> Reviewing<'a> {
         self.asked.lock().unwrap().push((user.name.clone(), review.clone()));
         let in_shop = match &review.target {
-            ReviewTarget::Resource { group, namespace, .. } => group == "tell.example.com" && namespace == "shop",
+            ReviewTarget::Resource { group, namespace, .. } => {
+                group == "tell.example.com" && namespace == "shop"
+            }
             ReviewTarget::Path(path) => path.starts_with("/apis"),
         };
         let verdict = match user.name.as_str() {
@@ -148,9 +150,15 @@ impl Running {
     }
 }
 
-async fn send(sender: &mut Sender, request: http::request::Builder, body: &str) -> anyhow::Result<(u16, Value)> {
+async fn send(
+    sender: &mut Sender,
+    request: http::request::Builder,
+    body: &str,
+) -> anyhow::Result<(u16, Value)> {
     sender.ready().await?;
-    let answer = sender.send_request(request.header("host", "a").body(Full::new(Bytes::from(body.to_owned())))?).await?;
+    let answer = sender
+        .send_request(request.header("host", "a").body(Full::new(Bytes::from(body.to_owned())))?)
+        .await?;
     let code = answer.status().as_u16();
     let bytes = answer.into_body().collect().await?.to_bytes();
     Ok((code, serde_json::from_slice(&bytes).unwrap_or_default()))
@@ -175,7 +183,8 @@ async fn a_front_proxy_speaks_for_users_and_their_rights_are_asked() {
     let (code, _) = send(&mut front, of("eve", WEB), "").await.unwrap();
     assert_eq!(code, 403);
     // As kube-apiserver itself looks whether the group is there.
-    let itself = of("system:kube-aggregator", "/apis/tell.example.com/v1").header("x-remote-group", "system:masters");
+    let itself =
+        of("system:kube-aggregator", "/apis/tell.example.com/v1").header("x-remote-group", "system:masters");
     let (code, version) = send(&mut front, itself, "").await.unwrap();
     assert_eq!((code, &version["groupVersion"]), (200, &"tell.example.com/v1".into()));
     for path in ["/apis", "/apis/tell.example.com", "/openapi/v3", "/openapi/v2", "/healthz"] {

@@ -36,7 +36,7 @@ pub(super) fn wanted(namespace: &str, place: &Place) -> [Value; 3] {
     let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
     let service = json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": name, "namespace": namespace, "labels": {label::EXPLAIN: namespace}},
-        "spec": {"ipFamilies": [family], "ipFamilyPolicy": "SingleStack",
+        "spec": {"ipFamilies": [family], "ipFamilyPolicy": "SingleStack", "selector": null,
             "ports": [{"name": port_name, "port": port, "protocol": "TCP", "targetPort": address.port()}]}});
     let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {"name": name, "namespace": namespace, "labels": {
@@ -48,17 +48,18 @@ pub(super) fn wanted(namespace: &str, place: &Place) -> [Value; 3] {
     let registered = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
         "metadata": {"name": format!("{version}.{group}"), "labels": {label::EXPLAIN: namespace}},
         "spec": {"group": group, "version": version, "groupPriorityMinimum": group_priority, "versionPriority": version_priority,
-            "caBundle": ByteString(place.ca.clone().into_bytes()),
+            "caBundle": ByteString(place.ca.clone().into_bytes()), "insecureSkipTLSVerify": false,
             "service": {"namespace": namespace, "name": name, "port": port}}});
     [service, slice, registered]
 }
 
-/// Has an object all that is wanted? What else it has is its own business, but for lists.
+/// Has an object all that is wanted? What else it has is its own business, but for lists. What is not said is null or false.
 pub(super) fn covers(found: &Value, want: &Value) -> bool {
     match (found, want) {
-        (Value::Object(found), Value::Object(want)) => {
-            want.iter().all(|(key, want)| found.get(key).is_some_and(|found| covers(found, want)))
-        }
+        (Value::Object(found), Value::Object(want)) => want.iter().all(|(key, want)| match found.get(key) {
+            Some(found) => covers(found, want),
+            None => matches!(want, Value::Null | Value::Bool(false)),
+        }),
         (Value::Array(found), Value::Array(want)) => {
             found.len() == want.len() && found.iter().zip(want).all(|(found, want)| covers(found, want))
         }
@@ -72,7 +73,9 @@ mod tests {
 
     #[test]
     fn the_slice_leads_to_the_leader_and_the_service_to_the_slice() {
-        for (text, family, ip) in [("192.0.2.7:9443", "IPv4", "192.0.2.7"), ("[fd00::7]:9443", "IPv6", "fd00::7")] {
+        for (text, family, ip) in
+            [("192.0.2.7:9443", "IPv4", "192.0.2.7"), ("[fd00::7]:9443", "IPv6", "fd00::7")]
+        {
             let place = Place { address: text.parse().unwrap(), ca: "pem".to_owned() };
             let [service, slice, registered] = wanted("atoll-system", &place);
             assert_eq!(service["spec"]["ipFamilies"], json!([family]));
@@ -89,12 +92,18 @@ mod tests {
 
     #[test]
     fn only_what_is_wanted_is_compared() {
-        let want = json!({"spec": {"ports": [{"port": 443}]}});
+        let want = json!({"spec": {"ports": [{"port": 443}], "selector": null, "insecure": false}});
         for (found, same) in [
-            (json!({"spec": {"ports": [{"port": 443, "nodePort": 1}], "type": "ClusterIP"}, "status": {}}), true),
+            (
+                json!({"spec": {"ports": [{"port": 443, "nodePort": 1}], "type": "ClusterIP"}, "status": {}}),
+                true,
+            ),
             (json!({"spec": {"ports": [{"port": 444}]}}), false),
             (json!({"spec": {"ports": [{"port": 443}, {"port": 1}]}}), false),
             (json!({"spec": {}}), false),
+            (json!({"spec": {"ports": [{"port": 443}], "selector": {"app": "x"}}}), false),
+            (json!({"spec": {"ports": [{"port": 443}], "insecure": true}}), false),
+            (json!({"spec": {"ports": [{"port": 443}], "insecure": false}}), true),
         ] {
             assert_eq!(covers(&found, &want), same, "{found}");
         }

@@ -102,16 +102,29 @@ async fn post(api: &Api, user: User, path: &str, body: impl Into<Bytes>) -> Answ
 async fn let_joe(api: &Api, rule: Value) {
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop";
     let of = |kind: &str, rest: Value| {
-        let mut object = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": "joe"}});
+        let mut object =
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": "joe"}});
         object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         object.to_string()
     };
     let subject = json!([{"kind": "User", "name": "joe", "apiGroup": "rbac.authorization.k8s.io"}]);
     let role = json!({"kind": "Role", "name": "joe", "apiGroup": "rbac.authorization.k8s.io"});
     let made = [
-        post(api, admin(), "/api/v1/namespaces", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}).to_string()).await,
+        post(
+            api,
+            admin(),
+            "/api/v1/namespaces",
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}).to_string(),
+        )
+        .await,
         post(api, admin(), &format!("{rbac}/roles"), of("Role", json!({"rules": [rule]}))).await,
-        post(api, admin(), &format!("{rbac}/rolebindings"), of("RoleBinding", json!({"roleRef": role, "subjects": subject}))).await,
+        post(
+            api,
+            admin(),
+            &format!("{rbac}/rolebindings"),
+            of("RoleBinding", json!({"roleRef": role, "subjects": subject})),
+        )
+        .await,
     ];
     for (code, answer) in made {
         assert_eq!(code, StatusCode::CREATED, "{answer}");
@@ -125,7 +138,8 @@ fn read() -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_call_has_what_its_path_query_and_body_say() {
     let (api, echo) = api().await;
-    let (code, answer) = get(&api, admin(), &format!("{ROOT}/namespaces/shop/services/web?in=paris&all=true")).await;
+    let (code, answer) =
+        get(&api, admin(), &format!("{ROOT}/namespaces/shop/services/web?in=paris&all=true")).await;
     assert_eq!((code, answer["metadata"]["name"].as_str()), (StatusCode::OK, Some("web")));
     let wish = json!({"wish": 1}).to_string();
     let (code, answer) = post(&api, admin(), &format!("{ROOT}/wishes"), wish).await;
@@ -236,7 +250,8 @@ async fn unknown_resources_verbs_and_bodies_are_refused() {
         ("POST", wishes.clone(), r#"{"apiVersion":"v1"}"#, 400),
         ("GET", format!("{ROOT}/namespaces/shop/services/none"), "", 404),
     ] {
-        let request = Request::builder().method(method).uri(&path).body(Full::new(Bytes::from(body))).unwrap();
+        let request =
+            Request::builder().method(method).uri(&path).body(Full::new(Bytes::from(body))).unwrap();
         let (code, answer) = send(&api, admin(), request).await;
         assert_eq!(code.as_u16(), want, "{method} {path} {body}: {answer}");
         assert_eq!(answer["kind"], "Status", "{method} {path}: {answer}");
@@ -255,11 +270,13 @@ async fn discovery_and_schemas_have_it_and_objects_of_the_store_have_not() {
     let named = |list: &Value| list["groups"].to_string().contains("tell.example.com");
     assert!(named(&groups), "{groups}");
     let (_, version) = get(&api, joe(), ROOT).await;
-    let names: Vec<&str> = version["resources"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    let names: Vec<&str> =
+        version["resources"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names, ["services", "wishes"], "{version}");
     let kubectl = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
     let (_, all) = get_as(&api, joe(), "/apis", kubectl).await;
-    let ours = all["items"].as_array().unwrap().iter().find(|one| one["metadata"]["name"] == "tell.example.com");
+    let ours =
+        all["items"].as_array().unwrap().iter().find(|one| one["metadata"]["name"] == "tell.example.com");
     assert_eq!(ours.unwrap()["versions"][0]["resources"][0]["resource"], "services");
     let (_, index) = get(&api, joe(), "/openapi/v3").await;
     let url = index["paths"]["apis/tell.example.com/v1"]["serverRelativeURL"].as_str().unwrap();
@@ -283,7 +300,8 @@ async fn kubectl_get_prints_a_table_and_yaml_is_yaml() {
     assert_eq!(list["rows"][1]["cells"], json!(["b", "Fine"]));
     let (_, one) = get_as(&api, admin(), &format!("{ROOT}/namespaces/shop/services/web"), table).await;
     assert_eq!(one["rows"].as_array().unwrap().len(), 1);
-    let (_, text) = get_as(&api, admin(), &format!("{ROOT}/namespaces/shop/services/web"), "application/yaml").await;
+    let (_, text) =
+        get_as(&api, admin(), &format!("{ROOT}/namespaces/shop/services/web"), "application/yaml").await;
     assert!(text.as_str().unwrap().contains("kind: Story"), "{text}");
 }
 
