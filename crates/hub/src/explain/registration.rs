@@ -25,6 +25,9 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// The same, while something could not be written.
 const SOON: Duration = Duration::from_secs(5);
 
+/// An object that the API server itself changes meanwhile, such as a status, is read again and deleted.
+const TRIES: usize = 5;
+
 /// What a leader keeps in the hub's API.
 #[derive(Debug, Clone)]
 pub(crate) struct Registration {
@@ -92,11 +95,18 @@ impl Registration {
         let [service, slice, registered] = objects::wanted(&self.namespace, place);
         let api = api(client, &registered);
         let name = registered["metadata"]["name"].as_str().unwrap_or_default();
-        let Ok(Some(found)) = api.get_opt(name).await else { return };
-        let value = serde_json::to_value(&found).unwrap_or_default();
-        if is_ours(&found, &self.namespace) && value["spec"]["caBundle"] == registered["spec"]["caBundle"] {
-            for (object, found) in [(&registered, Some(found)), (&slice, None), (&service, None)] {
-                remove(client, &self.namespace, object, found).await;
+        for _ in 0..TRIES {
+            let Ok(Some(found)) = api.get_opt(name).await else { return };
+            let value = serde_json::to_value(&found).unwrap_or_default();
+            if !is_ours(&found, &self.namespace)
+                || value["spec"]["caBundle"] != registered["spec"]["caBundle"]
+            {
+                return;
+            }
+            if remove(client, &self.namespace, &registered, Some(found)).await {
+                remove(client, &self.namespace, &slice, None).await;
+                remove(client, &self.namespace, &service, None).await;
+                return;
             }
         }
     }
@@ -109,23 +119,26 @@ async fn clear(client: &Client, namespace: &str) {
     }
 }
 
-/// Deletes an object as it was read, if it is ours.
-async fn remove(client: &Client, namespace: &str, object: &Value, found: Option<DynamicObject>) {
+/// Deletes an object as it was read, if it is ours. False: it has changed since, or can't be deleted.
+async fn remove(client: &Client, namespace: &str, object: &Value, found: Option<DynamicObject>) -> bool {
     let (api, name) = (api(client, object), object["metadata"]["name"].as_str().unwrap_or_default());
     let found = match found {
         Some(found) => Some(found),
         None => api.get_opt(name).await.ok().flatten(),
     };
-    let Some(found) = found.filter(|found| is_ours(found, namespace)) else { return };
+    let Some(found) = found.filter(|found| is_ours(found, namespace)) else { return true };
     let preconditions = Preconditions { uid: found.uid(), resource_version: found.resource_version() };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match api.delete(name, &params).await {
         Ok(_) => {
             tracing::info!(kind = object["kind"].as_str(), name, "removed: this hub does not answer there");
+            true
         }
-        Err(error) if matches!(code(&error), Some(404 | 409)) => {}
+        Err(error) if code(&error) == Some(404) => true,
+        Err(error) if code(&error) == Some(409) => false,
         Err(error) => {
             tracing::warn!(kind = object["kind"].as_str(), name, why = why(&error), "cannot remove it");
+            false
         }
     }
 }
