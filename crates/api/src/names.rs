@@ -38,6 +38,7 @@ const MARKS: &[&str] = &[
     label::MEMORY,
     label::CLUSTER,
     label::BALANCER,
+    label::EXPLAIN,
     annotation::ADOPTED,
     annotation::AUTHOR,
     annotation::CLEANED,

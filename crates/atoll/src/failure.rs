@@ -333,6 +333,7 @@ impl Failure {
             HubError::Memory(_)
             | HubError::Seal(_)
             | HubError::Listen { .. }
+            | HubError::Explain { .. }
             | HubError::Twin(_)
             | HubError::BadLease(_)
             | HubError::NoIdentity => chain(std::error::Error::source(error)),

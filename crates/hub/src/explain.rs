@@ -2,11 +2,14 @@
 //! here, by the API server that it came through.
 //!
 //! ```text
-//!   a server ─▶ Questions ─▶ the leader's task: world, plans, what members said ─▶ answer ─▶ JSON
+//!   the hub's own API ────────────────────────────────▶ serve: a group ──▶ Questions ──▶ the leader's task: world, plans,
+//!   kube-apiserver ──▶ listen (TLS, its CA) ──▶ access ──▶     ▲                         what members said ──▶ an answer
+//!        └── APIService, Service, EndpointSlice ◀── registration (the leader)
 //! ```
 //! Answers are read off the last plan and the facts that it was made of; nothing is planned anew, and nothing changes. The work for one
 //! answer is bounded: see [`service::MOST_CANDIDATES`], [`list::MOST`] and [`tally::AT_ONCE`].
 
+pub(crate) mod access;
 mod address;
 mod conflicts;
 mod crossing;
@@ -14,8 +17,12 @@ mod export;
 mod import;
 mod known;
 mod list;
+pub(crate) mod listen;
 mod member;
 mod questions;
+pub(crate) mod registration;
+mod roles;
+mod serve;
 mod service;
 mod sources;
 mod status;
@@ -23,6 +30,8 @@ mod steps;
 mod tally;
 #[cfg(test)]
 mod tests;
+
+pub use serve::group;
 
 use std::net::IpAddr;
 

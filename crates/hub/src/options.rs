@@ -70,6 +70,20 @@ pub struct Options {
     pub denied_namespaces: Vec<String>,
     /// Where the leader is asked for explanations.
     pub questions: Questions,
+    /// How questions get there.
+    pub explain: Explain,
+}
+
+/// How questions get from users to the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Explain {
+    /// The hub's API answers by itself: it serves [`crate::explain::group`].
+    #[default]
+    ByApi,
+    /// The hub's API is another program: it passes questions on to this address, where the hub listens.
+    At(SocketAddr),
+    /// Not at all: the hub's API is another program, and no address was given.
+    Nowhere,
 }
 
 impl Options {
@@ -90,6 +104,7 @@ impl Options {
             allowed_namespaces: Vec::new(),
             denied_namespaces: Vec::new(),
             questions: Questions::default(),
+            explain: Explain::default(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod bootstrap;
 mod dispatch;
-mod service;
+pub(crate) mod service;
 
 pub use service::Service;
 
@@ -12,6 +12,7 @@ use crate::access::admission::Policies;
 use crate::access::authn::{TokenAuthenticator, User};
 use crate::access::author::Stamping;
 use crate::access::filters::RbacCache;
+use crate::aggregated::Group;
 use crate::controllers::Tasks;
 use crate::environment::{Environment, SharedEnvironment, SystemEnvironment};
 use crate::flow::Flow;
@@ -75,6 +76,7 @@ pub struct Options {
     audit: Option<atoll_audit::Log>,
     pub(crate) keys: Keys,
     stamping: Stamping,
+    aggregated: Vec<Group>,
 }
 
 impl Default for Options {
@@ -89,6 +91,7 @@ impl Default for Options {
             audit: None,
             keys: Keys::default(),
             stamping: Stamping::default(),
+            aggregated: Vec::new(),
         }
     }
 }
@@ -151,6 +154,13 @@ impl Options {
         self
     }
 
+    /// Serves a group that other code answers for; none by default.
+    #[must_use]
+    pub fn aggregated(mut self, group: Group) -> Self {
+        self.aggregated.push(group);
+        self
+    }
+
     /// Whether endpoints may be loopback addresses (127.0.0.0/8), as they are where clusters live in one process. A real
     /// API server refuses them.
     #[must_use]
@@ -175,9 +185,11 @@ impl Api {
     /// # Errors
     /// The store can't be written.
     pub async fn start(store: Store, options: Options) -> Result<Self, StartError> {
+        let mut registry = Registry::builtin(options.loopback_endpoints);
+        options.aggregated.iter().for_each(|group| registry.aggregate(group));
         let state = Arc::new(ApiState {
             addresses: Addresses::of(&store, options.network),
-            served: Served::new(Registry::builtin(options.loopback_endpoints)),
+            served: Served::new(registry),
             environment: options.environment,
             rbac: RbacCache::default(),
             policies: Policies::default(),

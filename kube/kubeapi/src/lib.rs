@@ -15,12 +15,15 @@
 //!
 //! [`hosted`] is an API with a data directory and a socket; [`store`] keeps objects by revision, in memory or durably, [`encryption`] its keys; [`pki`] makes the
 //! certificates and keys; [`authn`] says who asks, [`rbac`] whether they may; [`backup`] copies a data directory while it is in use;
-//! [`pods`] is the trait of what runs pods.
+//! [`pods`] is the trait of what runs pods; [`aggregated`] that of what answers for resources that are not stored, and [`extension`] serves those
+//! behind another API server.
 
 mod access;
+pub mod aggregated;
 mod api;
 mod controllers;
 pub mod environment;
+pub mod extension;
 mod flow;
 pub mod hosted;
 mod http;

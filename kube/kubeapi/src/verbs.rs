@@ -17,7 +17,7 @@ mod patch;
 mod scale;
 mod select;
 mod stream;
-mod table;
+pub(crate) mod table;
 mod update;
 mod validate;
 mod watch;

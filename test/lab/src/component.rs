@@ -2,6 +2,7 @@
 
 use crate::addresses::ClusterAddresses;
 use crate::install::Programs;
+use crate::pki::FRONT_PROXY;
 use crate::spec::Kind;
 use std::path::Path;
 
@@ -136,6 +137,13 @@ impl Setting<'_> {
             format!("--kubelet-client-certificate={}", pki("kubelet-client.crt")),
             format!("--kubelet-client-key={}", pki("kubelet-client.key")),
             "--allow-privileged=true".into(),
+            format!("--requestheader-client-ca-file={}", pki("front-proxy-ca.crt")),
+            format!("--requestheader-allowed-names={FRONT_PROXY}"),
+            "--requestheader-username-headers=X-Remote-User".into(),
+            "--requestheader-group-headers=X-Remote-Group".into(),
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
+            format!("--proxy-client-cert-file={}", pki("front-proxy-client.crt")),
+            format!("--proxy-client-key-file={}", pki("front-proxy-client.key")),
         ];
         if self.audit {
             flags.push(format!("--audit-policy-file={}", self.path("audit-policy.yaml")));

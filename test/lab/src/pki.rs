@@ -44,6 +44,9 @@ impl Identity {
     }
 }
 
+/// The name that an API server shows to extension API servers.
+pub(crate) const FRONT_PROXY: &str = "front-proxy-client";
+
 /// What one cluster's parts trust and show each other.
 #[derive(Debug, Clone)]
 pub(crate) struct Pki {
@@ -53,6 +56,9 @@ pub(crate) struct Pki {
     serving_key: String,
     kubelet_client: String,
     kubelet_client_key: String,
+    front_ca: String,
+    front_client: String,
+    front_client_key: String,
     account_key: String,
     account_public: String,
     tokens: Vec<(Identity, String)>,
@@ -72,6 +78,16 @@ impl Pki {
         client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let (kubelet_client, kubelet_client_key) = signed(&issuer, &client)?;
 
+        // Extension API servers know the API server by it, and by no other authority.
+        let front_key = KeyPair::generate()?;
+        let mut front = authority();
+        front.distinguished_name = named("front-proxy-ca", None);
+        let front_ca = front.self_signed(&front_key)?.pem();
+        let mut client = CertificateParams::default();
+        client.distinguished_name = named(FRONT_PROXY, None);
+        client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let (front_client, front_client_key) = signed(&Issuer::from_params(&front, &front_key), &client)?;
+
         let account = KeyPair::generate()?;
         let mut tokens = Vec::new();
         for identity in Identity::ALL {
@@ -84,6 +100,9 @@ impl Pki {
             serving_key,
             kubelet_client,
             kubelet_client_key,
+            front_ca,
+            front_client,
+            front_client_key,
             account_key: account.serialize_pem(),
             account_public: account.public_key_pem(),
             tokens,
@@ -110,6 +129,9 @@ impl Pki {
             ("apiserver.key", &self.serving_key),
             ("kubelet-client.crt", &self.kubelet_client),
             ("kubelet-client.key", &self.kubelet_client_key),
+            ("front-proxy-ca.crt", &self.front_ca),
+            ("front-proxy-client.crt", &self.front_client),
+            ("front-proxy-client.key", &self.front_client_key),
             ("sa.key", &self.account_key),
             ("sa.pub", &self.account_public),
             ("tokens.csv", &tokens),

@@ -152,4 +152,9 @@ pub mod explain {
     pub const CLUSTERSET_STATUS: &str = "ClusterSetStatus";
     /// The kind of a plan.
     pub const PLAN: &str = "Plan";
+    /// The Service and its `EndpointSlice` by which another API server reaches the leader, and the `ClusterRole` that the role `view`
+    /// takes in. Operators read it.
+    pub const ATOLL_EXPLAIN: &str = "atoll-explain";
+    /// The `ClusterRole` for what shows all namespaces. Operators bind it.
+    pub const ATOLL_EXPLAIN_CLUSTERSET: &str = "atoll-explain-clusterset";
 }

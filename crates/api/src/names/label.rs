@@ -16,6 +16,11 @@ pub const HEADLESS: &str = "service.kubernetes.io/headless";
 /// On every object that we write in a member: the hub's uid. Our own code reads it before it changes or deletes
 /// anything; without it, or with another uid, the object is not ours.
 pub const HUB: &str = "atoll.dev/hub";
+/// On what brings questions from a Kubernetes API server to the hub (`APIService`, `Service`, `EndpointSlice`, `ClusterRoles`), all in the
+/// hub's API: the hub's namespace. Our own code reads it before it changes or deletes any of these.
+pub const EXPLAIN: &str = "atoll.dev/explain";
+/// On a `ClusterRole`: its rules are also those of the role `view`. Kubernetes reads it.
+pub const AGGREGATE_TO_VIEW: &str = "rbac.authorization.k8s.io/aggregate-to-view";
 /// On every copy of a hub's template in a member: the hub's uid. Our own code reads it before it changes or deletes a copy.
 pub const PROPAGATED: &str = "atoll.dev/propagated-by";
 

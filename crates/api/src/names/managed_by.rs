@@ -2,6 +2,8 @@
 
 /// Ours, on the slices of imported services. It alone does not make a slice ours: see [`super::label::HUB`].
 pub const ATOLL: &str = "endpointslice-controller.atoll.dev";
+/// Ours, on the slice that says where the leader answers questions. It is no slice of an imported service.
+pub const EXPLAIN: &str = "explain-controller.atoll.dev";
 /// On slices that a `MultiClusterService` dispatched: Karmada's own value, since its users select by it.
 pub const KARMADA_DISPATCH: &str = "endpointslice-dispatch-controller.karmada.io";
 /// On Karmada's `imported-…` slices.

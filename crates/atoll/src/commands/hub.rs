@@ -19,7 +19,8 @@ use atoll_engine::names::Namespace;
 use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
 use atoll_hub::connect::Api;
-use atoll_hub::options::{Propagation, Unstamped};
+use atoll_hub::explain::Questions;
+use atoll_hub::options::{Explain, Propagation, Unstamped};
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
 use atoll_kubeapi::hosted::HostOptions;
@@ -77,6 +78,9 @@ pub(crate) struct Hub {
     /// Additional name or address in the certificate of the hub's own API server. Can be repeated.
     #[arg(long, value_name = "NAME")]
     api_name: Vec<String>,
+    /// Address and port of this host where an existing API server asks this hub for explanations [default: none].
+    #[arg(long, value_name = "ADDRESS", value_parser = reachable)]
+    explain_address: Option<SocketAddr>,
     /// How long the leader or a member may be silent before it counts as lost; from 2s to 60m.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = atoll_duration::parse)]
     lease_time: Duration,
@@ -257,6 +261,19 @@ enum LostMembers {
     Withdraw,
 }
 
+/// An address that another program can connect to.
+fn reachable(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr =
+        text.parse().map_err(|_| format!("invalid address `{text}`: use IP:PORT, such as 192.0.2.7:9443"))?;
+    let ip = address.ip();
+    if ip.is_unspecified() || ip.is_loopback() || ip.is_multicast() || address.port() == 0 {
+        return Err(format!(
+            "the API server cannot connect to `{text}`: use an address of this host that it reaches, and a port"
+        ));
+    }
+    Ok(address)
+}
+
 fn namespace(text: &str) -> Result<Namespace, String> {
     Namespace::parse(text).map_err(|_| format!("`{text}` is not the name of a namespace"))
 }
@@ -285,12 +302,21 @@ impl Hub {
         };
         let audit = self.audit.open()?;
         let keys = self.encryption.keys()?;
+        let questions = Questions::default();
         let own = match self.api.own_data_dir() {
+            Some(_) if self.explain_address.is_some() => {
+                let what = "--explain-address is for an existing API server; the hub's own answers by itself";
+                return Err(Failure::usage(
+                    what,
+                    "remove --explain-address, or name an API server by --kubeconfig or --context",
+                )
+                .into());
+            }
             Some(data_dir) => {
                 let host =
                     HostOptions { data_dir: &data_dir, address: self.api_address, names: &self.api_name };
                 Some(
-                    Embedded::start(&host, audit.clone(), keys)
+                    Embedded::start(&host, audit.clone(), keys, questions.clone())
                         .await
                         .map_err(|error| Failure::own_api(&error))?,
                 )
@@ -317,6 +343,12 @@ impl Hub {
             audit: audit.clone(),
             propagation: self.propagation.propagation(),
             allow_insecure_members: self.allow_insecure_members,
+            questions,
+            explain: match (&own, self.explain_address) {
+                (Some(_), _) => Explain::ByApi,
+                (None, Some(address)) => Explain::At(address),
+                (None, None) => Explain::Nowhere,
+            },
             ..Options::new(identity)
         };
         let asked = signals::shutdown()?;

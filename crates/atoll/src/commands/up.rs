@@ -211,6 +211,7 @@ impl Up {
         };
         let options = atoll_hub::Options {
             balancing: Balancing::BuiltIn(clusters.pool()?),
+            questions: clusters.questions(),
             ..atoll_hub::Options::new(IDENTITY)
         };
         let following = Follow { namespace: options.namespace.clone(), ..Follow::default() };

@@ -14,6 +14,7 @@ use kube::{Api, Client};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
+use crate::explain::registration::{self, Place, Registration};
 use crate::explain::{About, Known, Question, Tally};
 use crate::leader::http::{Pages, Stage};
 use crate::leader::run::HubError;
@@ -24,7 +25,7 @@ use crate::membership::own;
 use crate::membership::roster::{self, Roster};
 use crate::membership::session::Heard;
 use crate::membership::watch;
-use crate::options::Options;
+use crate::options::{Explain, Options};
 use crate::policies::{self, Policies};
 use crate::services::brain::{Brain, Command, Ended, Now};
 use crate::services::fences;
@@ -52,6 +53,19 @@ pub(crate) struct Context {
     pub(crate) pages: Arc<Pages>,
     /// Since when this process runs, in whole seconds.
     pub(crate) started: jiff::Timestamp,
+    /// Where questions are answered that another API server passes on.
+    pub(crate) place: Option<Place>,
+}
+
+impl Context {
+    /// What the leader keeps in the hub's API for questions; none if they don't get here.
+    fn registration(&self) -> Option<Registration> {
+        let namespace = self.options.namespace.clone();
+        match self.options.explain {
+            Explain::ByApi | Explain::At(_) => Some(Registration { namespace, place: self.place.clone() }),
+            Explain::Nowhere => None,
+        }
+    }
 }
 
 /// The running lead.
@@ -89,12 +103,15 @@ pub(crate) async fn lead(
 ) -> Result<(), HubError> {
     let pages = Arc::clone(&context.pages);
     let mut tasks = JoinSet::new();
-    let (mut lead, mut inputs) = Lead::start(context, permit, &mut tasks).await?;
+    let (mut lead, mut inputs) = Lead::start(context, permit.clone(), &mut tasks).await?;
     lead.run(&mut inputs, ends).await;
     lead.context.options.questions.end();
     pages.enter(Stage::Stopping);
     lead.members.stop_all().await;
     tasks.shutdown().await;
+    if let Some(registration) = lead.context.registration().filter(|_| permit.holds()) {
+        registration.withdraw(&lead.context.client).await;
+    }
     Ok(())
 }
 
@@ -150,6 +167,7 @@ impl Lead {
             mirror::Controller::start(client, watches.clone(), Arc::clone(&hub), writes, tasks).await?;
         let (reporter, reports) = unbounded_channel();
         let (set, leader) = (clusterset.to_string(), options.identity.clone());
+        registration::spawn(client, context.registration(), namespace, &permit, tasks);
         let members =
             Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
         let questions = context.options.questions.hear();

@@ -8,13 +8,15 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::net::TcpListener;
 
 use crate::api::crd;
+use crate::explain::listen::listen;
+use crate::explain::registration::Place;
 use crate::leader::election::slot::{InApi, LEASE};
 use crate::leader::election::{Election, Lost, View};
 use crate::leader::http::{Pages, Stage};
 use crate::leader::lead::{Context, lead};
 use crate::membership::clusterset;
 use crate::membership::connect::Api;
-use crate::options::{LONGEST_LEASE, Options, SHORTEST_LEASE};
+use crate::options::{Explain, LONGEST_LEASE, Options, SHORTEST_LEASE};
 use crate::policies::seal_key::SealError;
 use crate::services::memory_store::LoadError;
 
@@ -43,6 +45,14 @@ pub enum HubError {
         /// What is wrong with it.
         source: std::io::Error,
     },
+    /// Explanations can't be served.
+    #[error("cannot serve explanations on {address}")]
+    Explain {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// What is wrong with it.
+        source: std::io::Error,
+    },
     /// Two hubs have the same identity.
     #[error("another hub is running with the identity `{0}`")]
     Twin(String),
@@ -64,6 +74,7 @@ impl HubError {
             Self::Seal(SealError::Unusable) => Some("delete this Secret in the hub's namespace; copies in members stay, and bindings are written anew".to_owned()),
             Self::Seal(_) => Some("check that the user may read and create Secrets in the hub's namespace".to_owned()),
             Self::Listen { .. } => Some("use another --metrics-address".to_owned()),
+            Self::Explain { .. } => Some("set --explain-address to an address of this host, and a free port".to_owned()),
             Self::Twin(_) => Some("set a different --identity for each replica (in a pod, the pod's name)".to_owned()),
             Self::BadLease(_) => Some("set --lease-time to another duration, such as 10s".to_owned()),
             Self::NoIdentity => Some("set --identity or ATOLL_IDENTITY to a value such as the pod's name, or remove both".to_owned()),
@@ -117,9 +128,24 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
         }
     }
 
+    let listening = match options.explain {
+        Explain::At(address) => {
+            let listening = listen(&client, &options, address).await;
+            Some(listening.map_err(|source| HubError::Explain { address, source })?)
+        }
+        Explain::Nowhere => {
+            tracing::info!(
+                "the hub's API server does not pass questions on to this hub; to enable it, set --explain-address to an address and port of this host that the API server can connect to"
+            );
+            None
+        }
+        Explain::ByApi => None,
+    };
+    let place = listening.as_ref().map(|one| Place { address: one.address, ca: one.ca.clone() });
     let slot = InApi::new(client.clone(), &options.namespace);
     let mut election = Election::new(slot, options.identity.clone(), incarnation(), options.lease_time);
-    let context = Context { client, watches, options: Arc::new(options), pages: Arc::clone(&pages), started };
+    let context =
+        Context { client, watches, options: Arc::new(options), pages: Arc::clone(&pages), started, place };
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let mut leader = String::new();

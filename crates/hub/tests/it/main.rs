@@ -4,6 +4,7 @@
 
 mod balancing;
 mod containment;
+mod explaining;
 mod imports;
 mod joining;
 mod mcs;

@@ -4,6 +4,7 @@ use super::ApiState;
 use super::service::Caller;
 use crate::access::authn::User;
 use crate::access::reviews;
+use crate::aggregated::answer as aggregated;
 use crate::flow::weigh::{self, Load};
 use crate::http::answer::Answer;
 use crate::http::negotiate::MediaType;
@@ -173,6 +174,10 @@ impl ApiState {
                 known.is_some_and(|version| version.resources.values().any(|one| one.custom.is_none()));
             return if built_in { Err(StatusError::unknown_resource()) } else { Ok(Answer::no_page()) };
         };
+        if let Some(answerer) = &resource.aggregated {
+            let now = self.environment.now();
+            return aggregated::carry_out(answerer, resource, (parts, body), user, (info, target), now).await;
+        }
         let missing = || {
             if resource.custom.is_some() {
                 Ok(Answer::no_page())

@@ -171,12 +171,12 @@ impl Service {
     }
 }
 
-fn busy(_: Busy) -> StatusError {
+pub(crate) fn busy(_: Busy) -> StatusError {
     StatusError::too_many_requests()
 }
 
 /// A whole body, unless it is too long or too slow.
-async fn read<B>(body: B, most: usize) -> Result<Bytes, StatusError>
+pub(crate) async fn read<B>(body: B, most: usize) -> Result<Bytes, StatusError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,

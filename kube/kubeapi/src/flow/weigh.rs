@@ -64,6 +64,11 @@ impl Load {
     }
 }
 
+/// Is a body worth a thread of its own?
+pub(crate) fn is_heavy_body(body: &[u8]) -> bool {
+    body.len() >= HEAVY_BODY
+}
+
 /// Does this request look at many objects, if there are many?
 pub(crate) fn lists(info: &RequestInfo) -> bool {
     match info.verb {

@@ -163,8 +163,12 @@ impl Answer {
 
     /// An error.
     pub(crate) fn error(error: &StatusError, media_type: MediaType) -> Self {
-        let status = error.status();
-        let mut answer = Self::value(error.code(), &status, media_type);
+        Self::refusal(error.code(), &error.status(), media_type)
+    }
+
+    /// A `Status` that says what is wrong.
+    pub(crate) fn refusal(code: StatusCode, status: &Value, media_type: MediaType) -> Self {
+        let mut answer = Self::value(code, status, media_type);
         let text = |name: &str| status[name].as_str().unwrap_or_default().to_owned();
         answer.refusal = Some(Refusal { reason: text("reason"), message: text("message") });
         if let Some(seconds) = status["details"]["retryAfterSeconds"].as_u64()

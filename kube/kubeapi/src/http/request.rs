@@ -49,6 +49,11 @@ impl Query {
         )
     }
 
+    /// Every parameter and its value.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.0
+    }
+
     /// The first value of a parameter.
     pub(crate) fn first(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())

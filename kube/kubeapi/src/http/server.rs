@@ -11,8 +11,8 @@ pub(crate) use link::Link;
 use crate::access::authn::User;
 use crate::access::pki::Pki;
 use crate::api::{Api, Service};
-use crate::http::answer::Upgraded;
-use http::Request;
+use crate::http::answer::{Body, Upgraded};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -104,31 +104,85 @@ impl Server {
     }
 
     async fn run_within(self, api: Api, limits: Limits) {
-        let all = Connections::new(limits);
-        let mut connections = JoinSet::new();
-        loop {
-            // A client that connects when all connections are in use waits in the kernel's queue.
-            all.room().await;
-            let (stream, from) = tokio::select! {
-                accepted = self.listener.accept() => match accepted {
-                    Ok(accepted) => accepted,
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                        continue;
-                    }
-                },
-                Some(_) = connections.join_next() => continue,
-            };
-            let (tls, api, link) = (self.tls.clone(), api.clone(), all.arrive(from.ip()));
-            let task = connections.spawn(connection(stream, tls, api, Arc::clone(&link)));
-            all.ended_by(&link, task);
-        }
+        serve(&self.listener, ApiFront { tls: self.tls, api }, limits).await;
     }
 }
 
-async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api, link: Arc<Link>) {
+/// What is behind a socket.
+pub(crate) trait Front: Clone + Send + Sync + 'static {
+    /// Answers the requests of one connection.
+    type Service: Answers;
+    /// What a connection was taken by.
+    type Taken: Send;
+    /// How connections are secured now; none are taken without.
+    fn tls(&self) -> Option<(TlsAcceptor, Self::Taken)>;
+    /// A connection came about. The handshake verified `certificate`.
+    fn connected(&self, taken: Self::Taken, certificate: Option<User>, link: Arc<Link>) -> Self::Service;
+}
+
+/// Answers requests.
+pub(crate) trait Answers: Clone + Send + Sync + 'static {
+    /// Answers one.
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+}
+
+#[derive(Clone)]
+struct ApiFront {
+    tls: TlsAcceptor,
+    api: Api,
+}
+
+impl Front for ApiFront {
+    type Service = Service;
+
+    type Taken = ();
+
+    fn tls(&self) -> Option<(TlsAcceptor, ())> {
+        Some((self.tls.clone(), ()))
+    }
+
+    fn connected(&self, (): (), certificate: Option<User>, link: Arc<Link>) -> Service {
+        self.api.connection(certificate, link)
+    }
+}
+
+impl Answers for Service {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        self.answer(request).await
+    }
+}
+
+/// Serves until it is dropped, with the usual number of connections.
+pub(crate) async fn serve_all(listener: &TcpListener, front: impl Front) {
+    serve(listener, front, LIMITS).await;
+}
+
+async fn serve(listener: &TcpListener, front: impl Front, limits: Limits) {
+    let all = Connections::new(limits);
+    let mut connections = JoinSet::new();
+    loop {
+        // A client that connects when all connections are in use waits in the kernel's queue.
+        all.room().await;
+        let (stream, from) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+            Some(_) = connections.join_next() => continue,
+        };
+        let link = all.arrive(from.ip());
+        let task = connections.spawn(connection(stream, front.clone(), Arc::clone(&link)));
+        all.ended_by(&link, task);
+    }
+}
+
+async fn connection(stream: TcpStream, front: impl Front, link: Arc<Link>) {
     let _ = stream.set_nodelay(true);
+    let Some((tls, taken)) = front.tls() else { return };
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await else { return };
     let certificates = stream.get_ref().1.peer_certificates();
     let certified =
@@ -141,7 +195,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api, link: Arc<Lin
             }
         };
     let is_certified = certified.is_some();
-    let service: Service = api.connection(certified, Arc::clone(&link));
+    let service = front.connected(taken, certified, Arc::clone(&link));
     // A session that takes the connection over runs here, so that it counts as a connection and ends with the server.
     let upgraded: Arc<Mutex<Option<Upgraded>>> = Arc::default();
     let slot = Arc::clone(&upgraded);
@@ -180,18 +234,30 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api, link: Arc<Lin
 }
 
 fn config(pki: &Pki) -> Result<ServerConfig, String> {
+    let ca = pki.ca_der().ok_or("there is no certificate authority")?;
+    server_config([ca], false, &pki.server.certificate, &pki.server.key)
+}
+
+/// A server with a certificate and its key (PEM), whose clients' certificates are checked against `roots`. Where they are not
+/// `required`, a client may show none.
+pub(crate) fn server_config(
+    roots: impl IntoIterator<Item = CertificateDer<'static>>,
+    required: bool,
+    certificate: &str,
+    key: &str,
+) -> Result<ServerConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add(pki.ca_der().ok_or("there is no certificate authority")?).map_err(|error| error.to_string())?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-        .allow_unauthenticated()
-        .build()
+    let mut store = RootCertStore::empty();
+    for root in roots {
+        store.add(root).map_err(|error| error.to_string())?;
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider));
+    let verifier = if required { verifier } else { verifier.allow_unauthenticated() };
+    let verifier = verifier.build().map_err(|error| error.to_string())?;
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate.as_bytes())
+        .collect::<Result<_, _>>()
         .map_err(|error| error.to_string())?;
-    let chain: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_slice_iter(pki.server.certificate.as_bytes())
-            .collect::<Result<_, _>>()
-            .map_err(|error| error.to_string())?;
-    let key = PrivateKeyDer::from_pem_slice(pki.server.key.as_bytes()).map_err(|error| error.to_string())?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| error.to_string())?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?

@@ -10,6 +10,7 @@ pub(crate) use pages::{Fingerprint, Page};
 
 use pages::Pages;
 
+use crate::aggregated;
 use crate::http::encode;
 use crate::resources::resource::{Resource, split_api_version};
 use crate::resources::strategy::has_condition;
@@ -78,6 +79,17 @@ impl Registry {
         registry
     }
 
+    /// Serves a group that other code answers for.
+    pub(crate) fn aggregate(&mut self, group: &aggregated::Group) {
+        group.resources().map(Arc::new).for_each(|resource| self.add(resource));
+    }
+
+    /// Does other code answer for this version of a group? Then no CRD adds to it, as on a real API server.
+    fn is_aggregated(&self, group: &str, version: &str) -> bool {
+        let version = self.version(group, version);
+        version.is_some_and(|version| version.resources.values().any(|one| one.aggregated.is_some()))
+    }
+
     fn add(&mut self, resource: Arc<Resource>) {
         let group = self.groups.entry(resource.group.clone()).or_default();
         let version = match group.versions.iter_mut().find(|version| version.name == resource.version) {
@@ -106,7 +118,9 @@ impl Registry {
 
     fn define_as(&mut self, name: &str, definition: &Value, description: Description, since: u64) {
         self.forget(name);
-        let resources: Vec<_> = resources(definition, since).into_iter().map(Arc::new).collect();
+        let resources = resources(definition, since).into_iter();
+        let resources = resources.filter(|one| !self.is_aggregated(&one.group, &one.version));
+        let resources: Vec<_> = resources.map(Arc::new).collect();
         for resource in &resources {
             self.add(Arc::clone(resource));
         }
@@ -168,7 +182,7 @@ impl Registry {
         let mut seen = BTreeMap::new();
         for group in self.groups.values() {
             for resource in group.versions.iter().flat_map(|version| version.resources.values()) {
-                if resource.verbs.contains(&"list") {
+                if resource.verbs.contains(&"list") && resource.aggregated.is_none() {
                     seen.entry((&resource.stored.group, &resource.stored.plural)).or_insert(resource);
                 }
             }

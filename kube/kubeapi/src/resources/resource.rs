@@ -1,5 +1,6 @@
 //! A resource as it is served: its names, its schema, and the rules that its kind has.
 
+use crate::aggregated::Answerer;
 use crate::http::encode::TypePrefix;
 use crate::http::status_error::Subject;
 use crate::resources::strategy::KindRules;
@@ -27,6 +28,8 @@ pub(crate) struct Resource {
     pub(crate) stored: Stored,
     /// What only custom resources have.
     pub(crate) custom: Option<Custom>,
+    /// Who answers for it, if its objects are not stored.
+    pub(crate) aggregated: Option<Answerer>,
     /// Becomes true when this description is replaced by another: watches end then.
     pub(crate) retired: watch::Sender<bool>,
     prefix: TypePrefix,
@@ -182,6 +185,7 @@ impl Resource {
             subresources,
             stored,
             custom: None,
+            aggregated: None,
             retired: watch::channel(false).0,
             prefix,
         }

@@ -17,7 +17,7 @@ pub(super) fn convertor(resource: &Resource) -> TableConvertor {
 }
 
 /// A Table of this version of `meta.k8s.io`.
-pub(super) fn table(
+pub(crate) fn table(
     convertor: &TableConvertor,
     version: &str,
     objects: &[&Value],
@@ -63,7 +63,7 @@ impl RequestContext<'_> {
 }
 
 /// An object's metadata without the rest.
-pub(super) fn metadata_only(object: &Value, version: &str) -> Value {
+pub(crate) fn metadata_only(object: &Value, version: &str) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),

@@ -5,6 +5,7 @@ mod audit;
 mod authn;
 mod backup;
 mod encryption;
+mod extension;
 mod killed;
 mod pki;
 mod rbac;

@@ -1,6 +1,7 @@
 //! The API in this process, through `kube::Client` and no socket.
 
 mod access;
+pub(crate) mod aggregated;
 mod attacks;
 mod author;
 mod crds;

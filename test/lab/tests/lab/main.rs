@@ -7,6 +7,7 @@ mod components;
 mod cuts;
 mod dns;
 mod dns_wire;
+mod explain;
 mod exports;
 mod harness;
 mod hot_path;
@@ -31,6 +32,7 @@ fn main() -> std::process::ExitCode {
     cuts::tests(&mut suite);
     components::tests(&mut suite);
     exports::tests(&mut suite);
+    explain::tests(&mut suite);
     dns::tests(&mut suite);
     dns_wire::tests(&mut suite);
     hot_path::tests(&mut suite);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use atoll_api::names::annotation;
 use atoll_api::names::kind::STAMPED;
+use atoll_hub::explain::Questions;
 use atoll_kubeapi::Options;
 use atoll_kubeapi::authn::{MASTERS, User};
 use atoll_kubeapi::author::Stamping;
@@ -40,6 +41,7 @@ impl Embedded {
         host: &HostOptions<'_>,
         audit: Option<atoll_audit::Log>,
         keys: Keys,
+        questions: Questions,
     ) -> anyhow::Result<Self> {
         // Each client takes one, and the API accepts some thousands.
         atoll_lb::allow_many_files();
@@ -50,7 +52,7 @@ impl Embedded {
         names.extend(super::host());
         let start = async move {
             let host = HostOptions { data_dir: &data_dir, address, names: &names };
-            Hosted::start(&host, options().audit(audit).encryption(keys)).await
+            Hosted::start(&host, options(questions).audit(audit).encryption(keys)).await
         };
         let spawned = runtime.0.as_ref().map(|runtime| runtime.spawn(start));
         let hosted = spawned.context("a runtime that was just made")?.await??;
@@ -64,10 +66,12 @@ impl Embedded {
     }
 }
 
-/// What the API of a hub does besides: policies say who wrote them. The hub's own marks on them are no author's.
-pub(crate) fn options() -> Options {
+/// What the API of a hub does besides: policies say who wrote them, and the leader explains. The hub's own marks on policies are no
+/// author's.
+pub(crate) fn options(questions: Questions) -> Options {
     let resources = STAMPED.map(|(group, plural)| (group.to_owned(), plural.to_owned()));
-    Options::default().stamping(Stamping {
+    let explained = atoll_hub::explain::group(questions);
+    Options::default().aggregated(explained).stamping(Stamping {
         annotation: annotation::AUTHOR.to_owned(),
         resources: resources.into(),
         controllers: vec![HUB.to_owned()],

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use atoll_api::names::{condition, label};
 use atoll_api::types::Cluster;
+use atoll_hub::explain::Questions;
 use atoll_hub::join::{Location, Propagation, Request};
 use atoll_hub::networks::{Networks, Ranges};
 use atoll_hub::options::NAMESPACE;
@@ -50,6 +51,7 @@ const TURN_WITHIN: Duration = Duration::from_secs(20);
 /// A hub's API and its members.
 pub(crate) struct Clusters {
     hub: Hosted,
+    questions: Questions,
     /// The hub's block.
     block: Block,
     members: Members,
@@ -66,9 +68,10 @@ impl Clusters {
     ) -> anyhow::Result<Self> {
         let _turn = turn().await;
         let mut blocks = Blocks::new(known.as_ref());
+        let questions = Questions::default();
         let (hub, mut state) = match known {
             Some(state) => {
-                let hub = start_hub(dir, Block(state.hub), runtime).await;
+                let hub = start_hub(dir, Block(state.hub), runtime, questions.clone()).await;
                 (
                     hub.map_err(|error| Failure::plain(&format!("cannot start the hub: {error}"), RESTART))?,
                     state,
@@ -77,7 +80,7 @@ impl Clusters {
             None => {
                 let (hub, block) = loop {
                     let block = blocks.next()?;
-                    match start_hub(dir, block, runtime).await {
+                    match start_hub(dir, block, runtime, questions.clone()).await {
                         Err(error) if is_taken(&error) => {}
                         other => break (other?, block),
                     }
@@ -103,7 +106,12 @@ impl Clusters {
         let mut files = vec![(HUB.to_owned(), hub.kubeconfig.as_path())];
         files.extend(started.iter().map(|member| (member.name().to_owned(), member.kubeconfig())));
         kubeconfig::write(&dir.path("kubeconfig"), &files)?;
-        Ok(Self { hub, block: Block(state.hub), members })
+        Ok(Self { hub, questions, block: Block(state.hub), members })
+    }
+
+    /// Where the hub hears what its API is asked.
+    pub(crate) fn questions(&self) -> Questions {
+        self.questions.clone()
     }
 
     pub(crate) fn hub_client(&self) -> kube::Client {
@@ -263,11 +271,16 @@ async fn check_same(member: &Member, cluster: &Cluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn start_hub(dir: &Dir, block: Block, runtime: &Runtime) -> anyhow::Result<Hosted> {
+async fn start_hub(
+    dir: &Dir,
+    block: Block,
+    runtime: &Runtime,
+    questions: Questions,
+) -> anyhow::Result<Hosted> {
     let (data_dir, address) = (dir.path(HUB), SocketAddr::V4(block.api()));
     let started = runtime.spawn(async move {
         let host = hosted::HostOptions { data_dir: &data_dir, address, names: &[] };
-        Hosted::start(&host, embedded::options()).await
+        Hosted::start(&host, embedded::options(questions)).await
     });
     Ok(started.await.context("the hub's API server failed while it started")??)
 }

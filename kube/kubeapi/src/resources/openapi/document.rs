@@ -28,7 +28,7 @@ pub(super) fn document(group: &str, version: &Version) -> Value {
 /// `io.k8s.api.apps.v1.Deployment`, or the reversed domain of a custom resource.
 fn schema_name(resource: &Resource) -> String {
     let kind = &resource.names.kind;
-    if resource.custom.is_some() {
+    if resource.custom.is_some() || resource.aggregated.is_some() {
         let domain: Vec<&str> = resource.group.split('.').rev().collect();
         return format!("{}.{}.{kind}", domain.join("."), resource.version);
     }
