@@ -225,7 +225,8 @@ fn a_question_about_a_template_is_answered_with_policies_clusters_and_copies() {
     assert_eq!(policies[0], (name("stronger"), Code::Propagated));
     assert!(policies[1..].iter().all(|(_, code)| *code == Code::PolicyBeaten), "{policies:?}");
     assert_eq!((clusters[0].1[0], clusters[1].1[0]), (Code::Chosen, Code::NotChosen));
-    let nobody = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "test"}});
+    let nobody =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "test"}});
     let nobody = see(&mut propagator, Source::Templates(Kind::new("v1", "ConfigMap")), nobody);
     propagator.work(NOW);
     let said = propagator.explain(&nobody).unwrap();
