@@ -71,7 +71,7 @@ fn path(about: &Disputed) -> &'static str {
 
 fn object(about: &Disputed) -> &'static str {
     match about {
-        Disputed::Labels | Disputed::Annotations => "ServiceExport",
+        Disputed::Labels | Disputed::Annotations => atoll_api::names::kind::mcs::SERVICE_EXPORT,
         Disputed::Ports
         | Disputed::Type { .. }
         | Disputed::SessionAffinity(_)

@@ -153,7 +153,7 @@ impl Set {
         for command in commands {
             match command {
                 Command::Persist(MemoryUpdate::Put(key, _) | MemoryUpdate::Forget(key)) => {
-                    self.writing.push(key)
+                    self.writing.push(key);
                 }
                 Command::Assign { to, plan, .. } => self.hold(&to, &plan),
             }
