@@ -98,7 +98,9 @@ enum Color {
 
 impl Color {
     fn style(self) -> Style {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|key| std::env::var(key).ok().filter(|one| !one.is_empty()));
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .find_map(|key| std::env::var(key).ok().filter(|one| !one.is_empty()));
         let unicode = locale.is_some_and(|locale| {
             let locale = locale.to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
@@ -170,19 +172,25 @@ impl Check {
             let what = format!("the hub has no member `{unknown}`");
             return Err(Failure::usage(&what, &format!("its members are {}", names.join(", "))).into());
         }
-        let ways = futures_util::future::join_all(names.iter().map(|name| ways::way(client, name, contexts))).await;
+        let ways =
+            futures_util::future::join_all(names.iter().map(|name| ways::way(client, name, contexts))).await;
         let wanted = |name: &String| self.clusters.is_empty() || self.clusters.contains(name);
         let looked = all.iter().zip(&ways).filter(|(_, way)| wanted(&way.name));
         let looked = looked.map(|(cluster, way)| control::member(client, cluster.clone(), way));
         let members = async { futures_util::future::join_all(looked).await };
         let named = async {
             // With named services nothing has to be known of the members first.
-            if self.services.is_empty() { None } else { Some(self.paths(&ways, &BTreeMap::new(), self.services.iter().cloned().collect()).await) }
+            if self.services.is_empty() {
+                None
+            } else {
+                Some(self.paths(&ways, &BTreeMap::new(), self.services.iter().cloned().collect()).await)
+            }
         };
         let (members, named) = tokio::join!(members, named);
         let mut checks = control::judge(&hub, &all, &members, env!("CARGO_PKG_VERSION"), Timestamp::now());
         let paths = if self.data_path {
-            let exported: BTreeSet<(String, String)> = members.iter().flat_map(|one| one.exports.iter().cloned()).collect();
+            let exported: BTreeSet<(String, String)> =
+                members.iter().flat_map(|one| one.exports.iter().cloned()).collect();
             let dns = members.iter().map(|one| (one.name.clone(), one.dns.clone())).collect();
             Some(self.paths(&ways, &dns, exported.into_iter().take(MOST_SERVICES).collect()).await)
         } else {

@@ -45,7 +45,9 @@ async fn led(client: &Client) -> Led {
         Err(_) => Led::Unknown("no answer in time".to_owned()),
         Ok(Ok(look)) => match look.state {
             State::InPlace => Led::InPlace,
-            State::Absent | State::Outdated | State::Reverted { .. } if look.multicluster => Led::Multicluster,
+            State::Absent | State::Outdated | State::Reverted { .. } if look.multicluster => {
+                Led::Multicluster
+            }
             State::Absent => Led::Absent,
             State::Outdated => Led::Outdated,
             State::Reverted { applied } => Led::Reverted(applied),
@@ -68,7 +70,8 @@ async fn servers(client: &Client) -> Option<bool> {
         Ok(list) if list.items.is_empty() => None,
         Ok(list) => {
             let endpoints = list.items.iter().flat_map(|slice| slice.endpoints.iter().flatten());
-            let mut ready = endpoints.map(|one| one.conditions.as_ref().and_then(|of| of.ready) != Some(false));
+            let mut ready =
+                endpoints.map(|one| one.conditions.as_ref().and_then(|of| of.ready) != Some(false));
             Some(ready.any(|ready| ready))
         }
         Err(Trouble::Forbidden(_) | Trouble::Missing | Trouble::Silent(_) | Trouble::Other(_)) => None,

@@ -83,22 +83,34 @@ pub(super) async fn check(ways: &[Way], names: &BTreeMap<String, Dns>, wish: &Wi
                 }
                 Err(why) => {
                     let skipped = Finding::skipped(format!("not looked into: {why}")).of(&clients[i].name);
-                    found.checks.push(data_path(&clients[i].name, &format!("{namespace}/{name}"), vec![skipped]));
+                    found.checks.push(data_path(
+                        &clients[i].name,
+                        &format!("{namespace}/{name}"),
+                        vec![skipped],
+                    ));
                 }
             }
         }
     }
     let left_out = jobs.len().saturating_sub(JOBS);
-    let runs = jobs.into_iter().take(JOBS).map(async |((client, namespace), cases)| {
-        run(clients[client], namespace, cases, &wish.image).await
-    });
+    let runs = jobs
+        .into_iter()
+        .take(JOBS)
+        .map(async |((client, namespace), cases)| run(clients[client], namespace, cases, &wish.image).await);
     for (checks, needs) in futures_util::future::join_all(runs).await {
         found.checks.extend(checks);
         found.needs.extend(needs);
     }
     if left_out > 0 {
-        let text = format!("{left_out} pairs of a namespace and a client cluster are left out; name one with --service and --from");
-        found.checks.push(Check::new(Group::DataPath, "data-path", "all services are probed", vec![Finding::skipped(text)]));
+        let text = format!(
+            "{left_out} pairs of a namespace and a client cluster are left out; name one with --service and --from"
+        );
+        found.checks.push(Check::new(
+            Group::DataPath,
+            "data-path",
+            "all services are probed",
+            vec![Finding::skipped(text)],
+        ));
     }
     found
 }
@@ -108,12 +120,18 @@ fn data_path(client: &str, service: &str, findings: Vec<Finding>) -> Check {
 }
 
 /// Probes the services of one namespace from one cluster.
-async fn run(way: &Way, namespace: &str, mut cases: Vec<Case>, image: &str) -> (Vec<Check>, BTreeSet<String>) {
+async fn run(
+    way: &Way,
+    namespace: &str,
+    mut cases: Vec<Case>,
+    image: &str,
+) -> (Vec<Check>, BTreeSet<String>) {
     let mut needs = BTreeSet::new();
     let mut checks = Vec::new();
     if cases.len() > SERVICES {
         for case in cases.split_off(SERVICES) {
-            let skipped = Finding::skipped("left out: too many services in the namespace; name it with --service");
+            let skipped =
+                Finding::skipped("left out: too many services in the namespace; name it with --service");
             checks.push(data_path(&case.facts.client, &case.facts.service, vec![skipped]));
         }
     }
@@ -151,7 +169,8 @@ async fn run(way: &Way, namespace: &str, mut cases: Vec<Case>, image: &str) -> (
     for (case, place) in probed.iter().zip(&places) {
         let found = match &results {
             Ok((results, from)) => {
-                let probes = Probes { from: from.clone(), labels: job::labels(&name), ..place.probes(results) };
+                let probes =
+                    Probes { from: from.clone(), labels: job::labels(&name), ..place.probes(results) };
                 diagnose::diagnose(&case.facts, &probes)
             }
             Err(why) => {
@@ -176,7 +195,8 @@ struct Place {
 
 /// One plan for all cases; no address is probed twice.
 fn together(cases: &[Case]) -> (Plan, Vec<Place>) {
-    let mut plan = Plan { connects: Vec::new(), names: vec!["kubernetes.default.svc.cluster.local".to_owned()] };
+    let mut plan =
+        Plan { connects: Vec::new(), names: vec!["kubernetes.default.svc.cluster.local".to_owned()] };
     let mut known: BTreeMap<SocketAddr, usize> = BTreeMap::new();
     let mut connect = |plan: &mut Plan, to: SocketAddr, payload: bool| {
         *known.entry(to).or_insert_with(|| {
@@ -189,7 +209,11 @@ fn together(cases: &[Case]) -> (Plan, Vec<Place>) {
         .map(|case| {
             let endpoints = case.facts.endpoints.iter();
             let endpoints = endpoints.map(|one| (one.clone(), connect(&mut plan, one.to, true))).collect();
-            let service = case.facts.addresses.iter().flat_map(|ip| case.ports.iter().map(|port| SocketAddr::new(*ip, *port)));
+            let service = case
+                .facts
+                .addresses
+                .iter()
+                .flat_map(|ip| case.ports.iter().map(|port| SocketAddr::new(*ip, *port)));
             let service = service.map(|to| (to, connect(&mut plan, to, true))).collect();
             // Only those of clusters that give this service endpoints.
             let clusters = case.facts.clusters();
@@ -205,7 +229,9 @@ fn together(cases: &[Case]) -> (Plan, Vec<Place>) {
 
 impl Place {
     fn probes(&self, results: &Results) -> Probes {
-        let reach = |at: usize| results.connects.get(at).cloned().unwrap_or(probe::Reach::Unknown("no result".to_owned()));
+        let reach = |at: usize| {
+            results.connects.get(at).cloned().unwrap_or(probe::Reach::Unknown("no result".to_owned()))
+        };
         Probes {
             endpoints: self.endpoints.iter().map(|(one, at)| (one.clone(), reach(*at))).collect(),
             service: self.service.iter().map(|(one, at)| (*one, reach(*at))).collect(),

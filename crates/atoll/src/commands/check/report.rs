@@ -107,7 +107,12 @@ pub(crate) struct Check {
 
 impl Check {
     /// A check with what it found; nothing found is passed.
-    pub(crate) fn new(group: Group, id: &'static str, title: impl Into<String>, findings: Vec<Finding>) -> Self {
+    pub(crate) fn new(
+        group: Group,
+        id: &'static str,
+        title: impl Into<String>,
+        findings: Vec<Finding>,
+    ) -> Self {
         let mark = findings.iter().map(|one| one.mark).max().unwrap_or(Mark::Passed);
         Self { group, id, title: title.into(), mark, findings }
     }
@@ -179,9 +184,8 @@ impl Report {
     fn verdict(&self) -> String {
         let count = |mark| self.checks.iter().filter(|check| check.mark == mark).count();
         let (failed, warned) = (count(Mark::Failed), count(Mark::Warned));
-        let left_out = self.checks.iter().filter(|check| {
-            check.findings.iter().any(|one| one.mark == Mark::Skipped)
-        });
+        let left_out =
+            self.checks.iter().filter(|check| check.findings.iter().any(|one| one.mark == Mark::Skipped));
         let left_out = match left_out.count() {
             0 => String::new(),
             some => format!(", {some} not complete"),
@@ -276,7 +280,10 @@ verdict: failed: paris: the Corefile was overwritten (DnsNotLed)
     #[test]
     fn what_is_fine_says_nothing_wrong() {
         let report = Report::of(vec![check("a", Group::Hub, Vec::new())], Vec::new());
-        assert_eq!(report.text(PLAIN), "Hub\n---\n√ a is fine\n\nverdict: ok\n1 passed, 0 with warnings, 0 failed\n");
+        assert_eq!(
+            report.text(PLAIN),
+            "Hub\n---\n√ a is fine\n\nverdict: ok\n1 passed, 0 with warnings, 0 failed\n"
+        );
         let ascii = Style { color: false, unicode: false };
         assert!(report.text(ascii).contains("ok   a is fine\n") && report.text(ascii).is_ascii());
         let color = Style { color: true, unicode: false };

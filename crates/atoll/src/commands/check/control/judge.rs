@@ -30,7 +30,10 @@ pub(crate) fn judge(
 ) -> Vec<Check> {
     let mut checks = of_hub(hub, version, now);
     let each = |one: fn(&MemberFacts) -> Vec<Finding>| -> Vec<Finding> {
-        members.iter().flat_map(|member| one(member).into_iter().map(|found| found.of(&member.name))).collect()
+        members
+            .iter()
+            .flat_map(|member| one(member).into_iter().map(|found| found.of(&member.name)))
+            .collect()
     };
     let at = |id, title: &str, findings| Check::new(Group::Members, id, title, findings);
     let versions: std::collections::BTreeSet<&str> =
@@ -38,17 +41,27 @@ pub(crate) fn judge(
     let versions = versions.into_iter().collect::<Vec<_>>().join(", ");
     let count = members.len();
     checks.extend([
-        at("member-ready", &format!("the hub reaches the {count} members"), each(ready)),
-        at("member-api", &format!("their APIs answer from this host ({versions})"), each(reachable)),
+        at(
+            "member-api",
+            &format!("the APIs of {count} members answer from this host ({versions})"),
+            each(reachable),
+        ),
         at("member-rights", "the hub has its rights in them", each(rights)),
         at("member-crds", "their CRDs are there, and of this release", each(crds)),
         at("member-properties", "their ClusterProperties say who they are", each(properties)),
         at("member-token", "the hub's tokens for them are valid", each_token(members, now)),
+        // The hub's summary comes after what may be its cause.
+        at("member-ready", "the hub says that they are ready", each(ready)),
         at("member-clock", "their clocks agree with that of this host", each(|one| clock(&one.api))),
         at("member-networks", "no two of them have the same addresses", overlaps(all, members)),
-        at("member-namespaces", "they have the namespaces of the exported services", namespaces(hub, members)),
+        at(
+            "member-namespaces",
+            "they have the namespaces of the exported services",
+            namespaces(hub, members),
+        ),
     ]);
-    let names = |id, title: &str, one: fn(&MemberFacts) -> Vec<Finding>| Check::new(Group::Dns, id, title, each(one));
+    let names =
+        |id, title: &str, one: fn(&MemberFacts) -> Vec<Finding>| Check::new(Group::Dns, id, title, each(one));
     checks.extend([
         names("dns-led", &format!("CoreDNS forwards {} to `atoll dns`", dns::ZONE), led),
         names("dns-servers", "servers of `atoll dns` are ready", servers),
@@ -66,20 +79,27 @@ fn of_hub(hub: &HubFacts, version: &str, now: Timestamp) -> Vec<Check> {
     if !api.is_empty() {
         return checks; // nothing else can be said
     }
-    let rights = [("list clusters.cluster.karmada.io", hub.clusters.as_ref().err()), ("get leases.coordination.k8s.io", hub.lease.as_ref().err())];
+    let rights = [
+        ("list clusters.cluster.karmada.io", hub.clusters.as_ref().err()),
+        ("get leases.coordination.k8s.io", hub.lease.as_ref().err()),
+    ];
     let rights = rights.into_iter().filter_map(|(what, trouble)| match trouble {
         Some(Trouble::Forbidden(_)) => Some(Finding::skipped(format!("needs: {what}"))),
         Some(Trouble::Missing | Trouble::Silent(_) | Trouble::Other(_)) | None => None,
     });
     checks.push(at("hub-rights", "this user may read the hub's state".to_owned(), rights.collect()));
-    let missing = hub.missing.iter().map(|one| Finding::failed(Code::HubKindMissing, format!("{one} is not served")));
+    let missing =
+        hub.missing.iter().map(|one| Finding::failed(Code::HubKindMissing, format!("{one} is not served")));
     checks.push(at("hub-crds", "it serves all kinds of a hub".to_owned(), missing.collect()));
     let (title, lease) = leader(hub, now);
     checks.push(at("hub-lease", title, lease));
     checks.push(at("hub-clock", "its clock agrees with that of this host".to_owned(), clock(&hub.api)));
     let other = hub.hub_version.as_ref().filter(|theirs| *theirs != version);
     let other = other.map(|theirs| {
-        Finding::warned(Code::VersionsDiffer, format!("the hub that leads is {theirs}, this program is {version}"))
+        Finding::warned(
+            Code::VersionsDiffer,
+            format!("the hub that leads is {theirs}, this program is {version}"),
+        )
     });
     let title = match (&hub.hub_version, &other) {
         (None, _) => format!("this program is {version} (the hub does not say its version)"),
@@ -95,16 +115,26 @@ fn leader(hub: &HubFacts, now: Timestamp) -> (String, Vec<Finding>) {
     let none = |text: String| (title(), vec![Finding::failed(Code::NoLeader, text)]);
     let lease = match &hub.lease {
         Ok(lease) => lease,
-        Err(Trouble::Forbidden(_)) => return (title(), vec![Finding::skipped("needs: get leases.coordination.k8s.io")]),
-        Err(Trouble::Missing) => return none("there is no Lease of a hub: none has run here, or it has another --namespace".to_owned()),
+        Err(Trouble::Forbidden(_)) => {
+            return (title(), vec![Finding::skipped("needs: get leases.coordination.k8s.io")]);
+        }
+        Err(Trouble::Missing) => {
+            return none(
+                "there is no Lease of a hub: none has run here, or it has another --namespace".to_owned(),
+            );
+        }
         Err(trouble) => return none(trouble.why()),
     };
-    let Some(holder) = &lease.holder else { return none("the lease is free: the last hub was stopped".to_owned()) };
+    let Some(holder) = &lease.holder else {
+        return none("the lease is free: the last hub was stopped".to_owned());
+    };
     let ahead = hub.api.as_ref().ok().and_then(|api| api.ahead).unwrap_or_default();
     let age = lease.renewed.map(|renewed| now.as_second() + ahead - renewed.as_second());
     match age {
         Some(age) if age <= lease.seconds + TOLERANCE => (format!("a hub leads: {holder}"), Vec::new()),
-        Some(age) => none(format!("`{holder}` holds the lease of {} s, and renewed it {age} s ago", lease.seconds)),
+        Some(age) => {
+            none(format!("`{holder}` holds the lease of {} s, and renewed it {age} s ago", lease.seconds))
+        }
         None => none(format!("`{holder}` holds the lease, and never renewed it")),
     }
 }
@@ -172,10 +202,16 @@ fn properties(member: &MemberFacts) -> Vec<Finding> {
     let Ok(properties) = &member.properties else { return Vec::new() };
     let missing = PROPERTIES.into_iter().filter(|name| !properties.contains_key(*name));
     let mut found: Vec<Finding> = missing
-        .map(|name| Finding::failed(Code::OtherClusterProperty, format!("there is no ClusterProperty {name}")))
+        .map(|name| {
+            Finding::failed(Code::OtherClusterProperty, format!("there is no ClusterProperty {name}"))
+        })
         .collect();
     if let Some(id) = properties.get(property::CLUSTER_ID).filter(|id| **id != member.name) {
-        let text = format!("the ClusterProperty {} says `{id}`, the hub calls it `{}`", property::CLUSTER_ID, member.name);
+        let text = format!(
+            "the ClusterProperty {} says `{id}`, the hub calls it `{}`",
+            property::CLUSTER_ID,
+            member.name
+        );
         found.push(Finding::failed(Code::OtherClusterProperty, text));
     }
     found
@@ -185,7 +221,9 @@ fn each_token(members: &[MemberFacts], now: Timestamp) -> Vec<Finding> {
     let one = |member: &MemberFacts| {
         let ends = match &member.token_ends {
             Ok(ends) => (*ends)?,
-            Err(Trouble::Forbidden(_)) => return Some(Finding::skipped("needs: get its Secret in the hub").of(&member.name)),
+            Err(Trouble::Forbidden(_)) => {
+                return Some(Finding::skipped("needs: get its Secret in the hub").of(&member.name));
+            }
             Err(Trouble::Missing | Trouble::Silent(_) | Trouble::Other(_)) => return None,
         };
         let left = ends.as_second() - now.as_second();
@@ -227,11 +265,16 @@ fn namespaces(hub: &HubFacts, members: &[MemberFacts]) -> Vec<Finding> {
         }
     }
     let mut found = Vec::new();
-    for (namespace, services) in exported.iter().filter(|(namespace, _)| !hub.explicit.contains(**namespace)) {
+    for (namespace, services) in exported.iter().filter(|(namespace, _)| !hub.explicit.contains(**namespace))
+    {
         for member in members {
             let lacks = member.namespaces.as_ref().is_some_and(|all| !all.contains(*namespace));
             if lacks {
-                let more = if services.len() > 1 { format!(" and {} more", services.len() - 1) } else { String::new() };
+                let more = if services.len() > 1 {
+                    format!(" and {} more", services.len() - 1)
+                } else {
+                    String::new()
+                };
                 let first = services.first().cloned().unwrap_or_default();
                 let text = format!("no namespace `{namespace}`, so {first}{more} is not imported");
                 found.push(Finding::warned(Code::NoNamespace, text).of(&member.name));
@@ -247,14 +290,24 @@ fn led(member: &MemberFacts) -> Vec<Finding> {
     }
     match &member.dns.led {
         Led::InPlace | Led::Multicluster => Vec::new(),
-        Led::Absent => vec![Finding::skipped("not set up: names of the clusterset are not answered by `atoll dns`")],
-        Led::NoCorefile => vec![Finding::skipped("there is no ConfigMap `kube-system/coredns` with a Corefile")],
+        Led::Absent => {
+            vec![Finding::skipped("not set up: names of the clusterset are not answered by `atoll dns`")]
+        }
+        Led::NoCorefile => {
+            vec![Finding::skipped("there is no ConfigMap `kube-system/coredns` with a Corefile")]
+        }
         Led::Unknown(why) => vec![Finding::skipped(format!("needs: {}: {why}", dns::NEEDS))],
         Led::Outdated => {
-            vec![Finding::failed(Code::DnsNotLed, "the Corefile forwards the zone to other addresses than those of `atoll dns`")]
+            vec![Finding::failed(
+                Code::DnsNotLed,
+                "the Corefile forwards the zone to other addresses than those of `atoll dns`",
+            )]
         }
         Led::Reverted(at) => {
-            vec![Finding::failed(Code::DnsNotLed, format!("set up at {at}, and the Corefile was overwritten since"))]
+            vec![Finding::failed(
+                Code::DnsNotLed,
+                format!("set up at {at}, and the Corefile was overwritten since"),
+            )]
         }
         Led::Others => vec![Finding::skipped("another block of the Corefile serves the zone")],
     }

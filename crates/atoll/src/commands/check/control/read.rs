@@ -13,9 +13,7 @@ use http::Request;
 use http::header::DATE;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use k8s_openapi::api::authorization::v1::{
-    ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec,
-};
+use k8s_openapi::api::authorization::v1::{ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -37,7 +35,8 @@ fn many() -> ListParams {
 
 /// What an API says of itself, and its clock.
 async fn api(client: &Client) -> Result<ApiFact, Trouble> {
-    let request = Request::get("/version").body(Body::empty()).map_err(|error| Trouble::Other(error.to_string()))?;
+    let request =
+        Request::get("/version").body(Body::empty()).map_err(|error| Trouble::Other(error.to_string()))?;
     let begun = Timestamp::now();
     let response = ask(client.send(request)).await?;
     // The time was told in the middle of the exchange, and without its fraction of a second.
@@ -47,7 +46,9 @@ async fn api(client: &Client) -> Result<ApiFact, Trouble> {
     let told = told.and_then(|text| rfc2822::parse(text).ok()).map(|time| time.timestamp().as_second());
     let bytes = ask(body.collect_bytes()).await?;
     match head.status.as_u16() {
-        401 => return Err(Trouble::Forbidden("the API refuses the credentials (401 Unauthorized)".to_owned())),
+        401 => {
+            return Err(Trouble::Forbidden("the API refuses the credentials (401 Unauthorized)".to_owned()));
+        }
         200 => {}
         other => return Err(Trouble::Other(format!("the API answers {other}"))),
     }
@@ -246,8 +247,10 @@ async fn of_member(client: &Client) -> Vec<(String, Crd)> {
 }
 
 fn judge(ours: &CustomResourceDefinition, theirs: &CustomResourceDefinition) -> Crd {
-    let stored = ours.spec.versions.iter().find(|version| version.storage).map(|version| version.name.as_str());
-    let served = |name: &str| theirs.spec.versions.iter().any(|version| version.name == name && version.served);
+    let stored =
+        ours.spec.versions.iter().find(|version| version.storage).map(|version| version.name.as_str());
+    let served =
+        |name: &str| theirs.spec.versions.iter().any(|version| version.name == name && version.served);
     match stored {
         Some(version) if !served(version) => Crd::Missing(format!("does not serve {version}")),
         _ => match crds::judge(ours, theirs) {
@@ -292,7 +295,10 @@ mod tests {
         assert!(lacks.iter().all(|one| one.ends_with(" services")), "{lacks:?}");
         let named = rule("apiextensions.k8s.io", "customresourcedefinitions", &["get"], &["others"]);
         let lacks = not_covered(&join::needed(), &[named]);
-        assert!(lacks.contains(&"get customresourcedefinitions.apiextensions.k8s.io".to_owned()), "{lacks:?}");
+        assert!(
+            lacks.contains(&"get customresourcedefinitions.apiextensions.k8s.io".to_owned()),
+            "{lacks:?}"
+        );
     }
 
     #[test]

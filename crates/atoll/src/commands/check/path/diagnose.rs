@@ -26,7 +26,10 @@ pub(crate) fn of_objects(facts: &Facts) -> Vec<Finding> {
         return facts.sources.iter().filter_map(|source| invalid(facts, source)).collect();
     }
     if facts.has_namespace == Some(false) {
-        let text = format!("the namespace `{}` does not exist here, so the service is not imported", facts.namespace);
+        let text = format!(
+            "the namespace `{}` does not exist here, so the service is not imported",
+            facts.namespace
+        );
         return vec![at_client(facts, Code::NoNamespace, text)];
     }
     if facts.imported == Some(false) {
@@ -86,9 +89,11 @@ fn invalid(facts: &Facts, source: &Source) -> Option<Finding> {
 fn empty(facts: &Facts, source: &Source) -> Option<Finding> {
     let at = |code, text: String| Some(at_source(facts, &source.cluster, code, text));
     let service = source.service.as_ref().filter(|service| !service.selector.is_empty());
-    let selected: Option<Vec<&PodFact>> = source.pods.as_ref().zip(service).map(|(pods, service)| {
-        pods.iter().filter(|pod| selects(&service.selector, pod)).collect()
-    });
+    let selected: Option<Vec<&PodFact>> = source
+        .pods
+        .as_ref()
+        .zip(service)
+        .map(|(pods, service)| pods.iter().filter(|pod| selects(&service.selector, pod)).collect());
     // The pods of such a Service are ready, and its slices have no port.
     let wrong = service.zip(selected.as_ref()).and_then(|(service, pods)| wrong_names(service, pods));
     if let Some(text) = wrong {
@@ -117,15 +122,21 @@ fn selects(selector: &std::collections::BTreeMap<String, String>, pod: &PodFact)
 
 /// Where named target ports are in none of the pods.
 fn wrong_names(service: &super::facts::ServiceFact, pods: &[&PodFact]) -> Option<String> {
-    let lists = |name: &str| pods.iter().any(|pod| pod.ports.iter().any(|port| port.name.as_deref() == Some(name)));
+    let lists =
+        |name: &str| pods.iter().any(|pod| pod.ports.iter().any(|port| port.name.as_deref() == Some(name)));
     let missing = |target: &super::facts::Target| match &target.target {
         TargetPort::Name(name) => !lists(name),
         TargetPort::Number(_) => false,
     };
     let (first, all) = (service.ports.iter().find(|one| missing(one))?, service.ports.iter().all(missing));
     let TargetPort::Name(name) = &first.target else { return None };
-    (all && !pods.is_empty())
-        .then(|| format!("port {} leads to `{name}`, and no container has a port of this name; they list {}", first.port, listed(pods)))
+    (all && !pods.is_empty()).then(|| {
+        format!(
+            "port {} leads to `{name}`, and no container has a port of this name; they list {}",
+            first.port,
+            listed(pods)
+        )
+    })
 }
 
 fn listed(pods: &[&PodFact]) -> String {
@@ -152,12 +163,16 @@ fn of_cluster(facts: &Facts, probes: &Probes, cluster: &str) -> Vec<Finding> {
     if !silent.is_empty() {
         let answered = |reach: &Reach| matches!(reach, Reach::Connected | Reach::Refused | Reach::Stalled);
         let others: Vec<&Reach> = probes.others.iter().filter(of).map(|(_, reach)| reach).collect();
-        let any_answers = others.iter().any(|reach| answered(reach)) || tried.iter().any(|(_, reach)| answered(reach));
+        let any_answers =
+            others.iter().any(|reach| answered(reach)) || tried.iter().any(|(_, reach)| answered(reach));
         let none_answers = !others.is_empty() && others.iter().all(|reach| **reach == Reach::Silent);
         let dropped: Vec<Finding> = dropped(facts, probes, cluster, &silent);
         let at = addresses(&silent);
         let no_route = || {
-            let text = format!("connections from {} to {at} time out, and no pod of the cluster answers", facts.client);
+            let text = format!(
+                "connections from {} to {at} time out, and no pod of the cluster answers",
+                facts.client
+            );
             at_source(facts, cluster, Code::NoRoute, text)
         };
         if !dropped.is_empty() {
@@ -165,7 +180,10 @@ fn of_cluster(facts: &Facts, probes: &Probes, cluster: &str) -> Vec<Finding> {
             causes.extend(none_answers.then(no_route));
             causes.extend(dropped);
         } else if any_answers {
-            let text = format!("connections from {} to {at} time out, and other pods of the cluster answer", facts.client);
+            let text = format!(
+                "connections from {} to {at} time out, and other pods of the cluster answer",
+                facts.client
+            );
             causes.push(at_source(facts, cluster, Code::EndpointSilent, text));
         } else {
             causes.push(no_route());
@@ -177,7 +195,11 @@ fn of_cluster(facts: &Facts, probes: &Probes, cluster: &str) -> Vec<Finding> {
     }
     let stalled = which(&Reach::Stalled);
     if !stalled.is_empty() {
-        let text = format!("connections from {} to {} open, and 8 kB that are sent never arrive", facts.client, addresses(&stalled));
+        let text = format!(
+            "connections from {} to {} open, and 8 kB that are sent never arrive",
+            facts.client,
+            addresses(&stalled)
+        );
         causes.push(at_source(facts, cluster, Code::LargePacketsLost, text));
     }
     causes
@@ -222,12 +244,21 @@ fn dropped(facts: &Facts, probes: &Probes, cluster: &str, silent: &[&Endpoint]) 
         let pod = pods.and_then(|pods| pods.iter().find(|pod| pod.addresses.contains(&endpoint.to.ip())));
         let policies = source.and_then(|source| source.policies.as_ref());
         if let (Some(pod), Some(policies), Some(from)) = (pod, policies, from) {
-            let by = policy::dropping(policies, &pod.labels, &pod.ports, connection(Direction::Ingress, *from));
-            say(cluster, by, format!("selects the pods and does not allow connections from {}", facts.client));
+            let by =
+                policy::dropping(policies, &pod.labels, &pod.ports, connection(Direction::Ingress, *from));
+            say(
+                cluster,
+                by,
+                format!("selects the pods and does not allow connections from {}", facts.client),
+            );
         }
         let own = facts.policies.as_deref().unwrap_or_default();
         let by = policy::dropping(own, &probes.labels, &[], connection(Direction::Egress, endpoint.to.ip()));
-        say(&facts.client, by, format!("selects the client and does not allow connections to pods of {cluster}"));
+        say(
+            &facts.client,
+            by,
+            format!("selects the client and does not allow connections to pods of {cluster}"),
+        );
     }
     causes
 }
@@ -240,16 +271,21 @@ fn closed(facts: &Facts, cluster: &str, refused: &[&Endpoint]) -> Finding {
         pods.iter().filter(|pod| refused.iter().any(|one| pod.addresses.contains(&one.to.ip()))).collect()
     });
     let has = |pods: &[&PodFact]| {
-        refused.iter().any(|one| pods.iter().flat_map(|pod| &pod.ports).any(|port| port.port == one.to.port()))
+        refused
+            .iter()
+            .any(|one| pods.iter().flat_map(|pod| &pod.ports).any(|port| port.port == one.to.port()))
     };
     match pods {
         Some(pods) if !pods.is_empty() && !has(&pods) && pods.iter().any(|pod| !pod.ports.is_empty()) => {
-            let text = format!("{at} refuses connections, and the containers list other ports: {}", listed(&pods));
+            let text =
+                format!("{at} refuses connections, and the containers list other ports: {}", listed(&pods));
             at_source(facts, cluster, Code::TargetPortWrong, text)
         }
         Some(_) => at_source(facts, cluster, Code::PortClosed, format!("{at} refuses connections")),
         None => {
-            let text = format!("{at} refuses connections (not known which ports its containers list: needs list pods)");
+            let text = format!(
+                "{at} refuses connections (not known which ports its containers list: needs list pods)"
+            );
             at_source(facts, cluster, Code::PortClosed, text)
         }
     }
@@ -265,7 +301,8 @@ fn by_cluster_ip(facts: &Facts, probes: &Probes) -> Option<Finding> {
     if failed.is_empty() {
         return None;
     }
-    let text = format!("all endpoints answer by their addresses, and the cluster IP {} does not", failed.join(", "));
+    let text =
+        format!("all endpoints answer by their addresses, and the cluster IP {} does not", failed.join(", "));
     Some(at_client(facts, Code::KubeProxyStopped, text))
 }
 
@@ -276,7 +313,10 @@ fn by_name(facts: &Facts, probes: &Probes) -> Option<Finding> {
         Answer::Unknown(_) => return None,
         Answer::Addresses(got) => {
             let got: Vec<String> = got.iter().map(ToString::to_string).collect();
-            format!("the name is answered with {}, which are not the addresses of the service", got.join(", "))
+            format!(
+                "the name is answered with {}, which are not the addresses of the service",
+                got.join(", ")
+            )
         }
         Answer::NotFound => "the name does not exist for pods".to_owned(),
         Answer::Failed => "CoreDNS answers the name with an error".to_owned(),
@@ -287,14 +327,19 @@ fn by_name(facts: &Facts, probes: &Probes) -> Option<Finding> {
         return Some(dns_silent(facts, probes));
     }
     let (code, why) = match &facts.dns {
-        Dns { led: Led::Absent, .. } => (Code::DnsNotLed, "; the Corefile does not forward the zone".to_owned()),
-        Dns { led: Led::Outdated, .. } => {
-            (Code::DnsNotLed, "; the Corefile forwards the zone to other addresses than those of `atoll dns`".to_owned())
+        Dns { led: Led::Absent, .. } => {
+            (Code::DnsNotLed, "; the Corefile does not forward the zone".to_owned())
         }
+        Dns { led: Led::Outdated, .. } => (
+            Code::DnsNotLed,
+            "; the Corefile forwards the zone to other addresses than those of `atoll dns`".to_owned(),
+        ),
         Dns { led: Led::Reverted(at), .. } => {
             (Code::DnsNotLed, format!("; it was set up at {at}, and the Corefile was overwritten since"))
         }
-        Dns { led: Led::Others, .. } => (Code::DnsNotLed, "; the Corefile has another block for the zone".to_owned()),
+        Dns { led: Led::Others, .. } => {
+            (Code::DnsNotLed, "; the Corefile has another block for the zone".to_owned())
+        }
         Dns { led: Led::InPlace, servers: Some(false) } => {
             (Code::DnsServerDown, "; no server of `atoll dns` is ready".to_owned())
         }
@@ -311,13 +356,21 @@ fn by_name(facts: &Facts, probes: &Probes) -> Option<Finding> {
 /// No name is answered: a policy of the client, or no DNS at all.
 fn dns_silent(facts: &Facts, probes: &Probes) -> Finding {
     let anywhere = IpAddr::from([0, 0, 0, 0]);
-    let question =
-        Connection { direction: Direction::Egress, peer: anywhere, same_cluster: true, port: 53, protocol: "UDP" };
+    let question = Connection {
+        direction: Direction::Egress,
+        peer: anywhere,
+        same_cluster: true,
+        port: 53,
+        protocol: "UDP",
+    };
     let policies = facts.policies.as_deref().unwrap_or_default();
     let by = policy::dropping(policies, &probes.labels, &[], question);
     match by.first() {
         Some(name) => {
-            let text = format!("the NetworkPolicy {}/{name} selects the client and does not allow questions to DNS", facts.namespace);
+            let text = format!(
+                "the NetworkPolicy {}/{name} selects the client and does not allow questions to DNS",
+                facts.namespace
+            );
             at_client(facts, Code::NetworkPolicyDrops, text)
         }
         None => at_client(facts, Code::ClusterDnsDown, "the cluster's DNS answers no name"),
@@ -333,7 +386,8 @@ fn right(facts: &Facts, got: &BTreeSet<IpAddr>) -> bool {
 
 /// Probes that the tools of the image could not carry out.
 fn not_told(facts: &Facts, probes: &Probes) -> Option<Finding> {
-    let mut connects = probes.endpoints.iter().map(|(_, reach)| reach).chain(probes.service.iter().map(|(_, reach)| reach));
+    let mut connects =
+        probes.endpoints.iter().map(|(_, reach)| reach).chain(probes.service.iter().map(|(_, reach)| reach));
     let said = connects.find_map(|reach| match reach {
         Reach::Unknown(said) => Some(said.clone()),
         Reach::Connected | Reach::Stalled | Reach::Refused | Reach::Silent => None,

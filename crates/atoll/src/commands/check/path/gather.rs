@@ -49,7 +49,8 @@ fn unless_forbidden<T>(
 
 /// Looks for the exports of a service in all clusters.
 pub(super) async fn sources(ways: &[Way], namespace: &str, name: &str) -> Sources {
-    let each = futures_util::future::join_all(ways.iter().map(async |way| source(way, namespace, name).await)).await;
+    let each =
+        futures_util::future::join_all(ways.iter().map(async |way| source(way, namespace, name).await)).await;
     let mut all = Sources { sources: Vec::new(), others: Vec::new(), needs: BTreeSet::new() };
     for (source, others, needs) in each.into_iter().flatten() {
         all.sources.push(source);
@@ -91,8 +92,11 @@ async fn source(way: &Way, namespace: &str, name: &str) -> Option<(Source, Vec<E
             slice.labels().get(label::MANAGED_BY).is_some_and(|by| managed_by::is_multicluster(by))
                 || slice.labels().contains_key(label::SOURCE_CLUSTER)
         };
-        let endpoints: Vec<_> =
-            slices.iter().filter(|slice| !others(slice)).flat_map(|slice| slice.endpoints.iter().flatten()).collect();
+        let endpoints: Vec<_> = slices
+            .iter()
+            .filter(|slice| !others(slice))
+            .flat_map(|slice| slice.endpoints.iter().flatten())
+            .collect();
         let ready = endpoints.iter().filter(|one| is_ready(one)).count();
         (endpoints.len(), ready)
     };
@@ -103,7 +107,8 @@ async fn source(way: &Way, namespace: &str, name: &str) -> Option<(Source, Vec<E
         endpoints: slices.ok().map(|list| own(list.items)),
         pods: unless_forbidden(pods, "list pods in", &place, &mut needs)
             .map(|list| list.items.into_iter().map(pod_fact).collect()),
-        policies: unless_forbidden(policies, "list networkpolicies in", &place, &mut needs).map(|list| list.items),
+        policies: unless_forbidden(policies, "list networkpolicies in", &place, &mut needs)
+            .map(|list| list.items),
     };
     Some((source, others, needs))
 }
@@ -137,7 +142,11 @@ fn pod_fact(pod: Pod) -> PodFact {
         let protocol = one.protocol.unwrap_or_else(|| "TCP".to_owned());
         Some(ContainerPort { name: one.name, port: u16::try_from(one.container_port).ok()?, protocol })
     });
-    PodFact { labels, addresses: ips.iter().filter_map(|one| one.ip.parse().ok()).collect(), ports: ports.collect() }
+    PodFact {
+        labels,
+        addresses: ips.iter().filter_map(|one| one.ip.parse().ok()).collect(),
+        ports: ports.collect(),
+    }
 }
 
 /// The pods of the cluster's DNS, if they are in the pod network.
@@ -163,7 +172,8 @@ fn endpoints(slices: &[EndpointSlice], of: impl Fn(&EndpointSlice) -> Option<Str
     let mut count: BTreeMap<(String, bool, u16), usize> = BTreeMap::new();
     for slice in slices {
         let Some(cluster) = of(slice) else { continue };
-        let tcp = slice.ports.iter().flatten().filter(|one| one.protocol.as_deref().unwrap_or("TCP") == "TCP");
+        let tcp =
+            slice.ports.iter().flatten().filter(|one| one.protocol.as_deref().unwrap_or("TCP") == "TCP");
         let ports: Vec<u16> = tcp.filter_map(|one| u16::try_from(one.port?).ok()).take(PORTS).collect();
         for endpoint in slice.endpoints.iter().flatten().filter(|one| is_ready(one)) {
             let Some(address) = endpoint.addresses.first().and_then(|one| one.parse::<IpAddr>().ok()) else {

@@ -81,7 +81,8 @@ pub(super) async fn run(
     };
     if !matches!(outcome, Err(NoOutput::Forbidden(_))) {
         // Should this fail, the Job goes by itself.
-        let _ = tokio::time::timeout(Duration::from_secs(5), jobs.delete(name, &DeleteParams::background())).await;
+        let _ = tokio::time::timeout(Duration::from_secs(5), jobs.delete(name, &DeleteParams::background()))
+            .await;
     }
     outcome
 }
@@ -95,7 +96,9 @@ async fn carry_out(
     script: &str,
 ) -> Result<Output, NoOutput> {
     let failed = |error: &kube::Error| match error {
-        kube::Error::Api(status) if matches!(status.code, 401 | 403) => NoOutput::Forbidden(connect::why(error)),
+        kube::Error::Api(status) if matches!(status.code, 401 | 403) => {
+            NoOutput::Forbidden(connect::why(error))
+        }
         _ => NoOutput::Failed(connect::why(error)),
     };
     let job: Job = serde_json::from_value(manifest(name, image, script))
@@ -111,8 +114,14 @@ async fn carry_out(
         match (pod, phase.as_str()) {
             (Some(pod), "Succeeded" | "Failed") => break pod,
             (pod, _) if begun.elapsed() > PATIENCE => {
-                let why = pod.as_ref().map_or("the Job has no pod; a quota or an admission policy may refuse it".to_owned(), waits);
-                return Err(NoOutput::Failed(format!("the pod did not end within {} s: {why}", PATIENCE.as_secs())));
+                let why = pod.as_ref().map_or(
+                    "the Job has no pod; a quota or an admission policy may refuse it".to_owned(),
+                    waits,
+                );
+                return Err(NoOutput::Failed(format!(
+                    "the pod did not end within {} s: {why}",
+                    PATIENCE.as_secs()
+                )));
             }
             _ => tokio::time::sleep(PAUSE).await,
         }
@@ -129,9 +138,15 @@ fn waits(pod: &Pod) -> String {
     let status = pod.status.clone().unwrap_or_default();
     let containers = status.container_statuses.unwrap_or_default();
     let waiting = containers.into_iter().find_map(|one| one.state?.waiting);
-    let waiting = waiting.map(|one| [one.reason, one.message].into_iter().flatten().collect::<Vec<_>>().join(": "));
+    let waiting =
+        waiting.map(|one| [one.reason, one.message].into_iter().flatten().collect::<Vec<_>>().join(": "));
     let unscheduled = || {
-        status.conditions.iter().flatten().find(|one| one.status == "False").and_then(|one| one.message.clone())
+        status
+            .conditions
+            .iter()
+            .flatten()
+            .find(|one| one.status == "False")
+            .and_then(|one| one.message.clone())
     };
     waiting.or_else(unscheduled).or(status.phase).unwrap_or_else(|| "no status".to_owned())
 }
@@ -177,15 +192,24 @@ mod tests {
         let spec = job.spec.unwrap();
         assert!(spec.active_deadline_seconds.is_some() && spec.ttl_seconds_after_finished.is_some());
         let pod = spec.template.spec.unwrap();
-        assert_eq!((pod.automount_service_account_token, pod.restart_policy.as_deref()), (Some(false), Some("Never")));
-        assert_eq!(pod.containers[0].security_context.as_ref().unwrap().allow_privilege_escalation, Some(false));
+        assert_eq!(
+            (pod.automount_service_account_token, pod.restart_policy.as_deref()),
+            (Some(false), Some("Never"))
+        );
+        assert_eq!(
+            pod.containers[0].security_context.as_ref().unwrap().allow_privilege_escalation,
+            Some(false)
+        );
     }
 
     #[test]
     fn a_pod_that_does_not_start_says_why() {
-        let pod: Pod = serde_json::from_value(json!({"metadata": {}, "status": {"phase": "Pending", "containerStatuses": [{
+        let pod: Pod = serde_json::from_value(
+            json!({"metadata": {}, "status": {"phase": "Pending", "containerStatuses": [{
             "name": "probe", "image": "x", "imageID": "", "ready": false, "restartCount": 0,
-            "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}]}})).unwrap();
+            "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}]}}),
+        )
+        .unwrap();
         assert_eq!(waits(&pod), "ErrImagePull: no such image");
     }
 }

@@ -95,9 +95,9 @@ fn is_port(wanted: &NetworkPolicyPort, ports: &[ContainerPort], connection: Conn
         (None, _) => true,
         (Some(IntOrString::Int(first)), Some(last)) => (*first..=last).contains(&port),
         (Some(IntOrString::Int(only)), None) => *only == port,
-        (Some(IntOrString::String(name)), _) => ports
-            .iter()
-            .any(|one| one.name.as_deref() == Some(name) && one.port == connection.port),
+        (Some(IntOrString::String(name)), _) => {
+            ports.iter().any(|one| one.name.as_deref() == Some(name) && one.port == connection.port)
+        }
     }
 }
 
@@ -131,7 +131,11 @@ mod tests {
         for (what, spec, want) in [
             ("deny all", json!({"podSelector": all, "policyTypes": ["Ingress"]}), true),
             ("of other pods", json!({"podSelector": {"matchLabels": {"app": "db"}}}), false),
-            ("by expression", json!({"podSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}}), true),
+            (
+                "by expression",
+                json!({"podSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}}),
+                true,
+            ),
             ("egress only", json!({"podSelector": all, "policyTypes": ["Egress"]}), false),
             ("from anywhere", json!({"podSelector": web, "ingress": [{}]}), false),
             ("from pods", from(json!([{"podSelector": all}])), true),

@@ -189,7 +189,8 @@ fn reach(to: SocketAddr, said: Option<&str>, sockets: &[(u8, Socket)]) -> Reach 
     if !seen.is_empty() || says(&["timed out", "no route to host", "unreachable"]) {
         return Reach::Silent;
     }
-    if said.is_none() || says(&["not found", "usage", "invalid", "unrecognized", "bad address", "permission"]) {
+    if said.is_none() || says(&["not found", "usage", "invalid", "unrecognized", "bad address", "permission"])
+    {
         return Reach::Unknown(said.unwrap_or("no output").to_owned());
     }
     // It opened and was closed between two looks.
@@ -289,9 +290,15 @@ nc: noise
     fn answers_of_bind_and_of_busybox_are_read() {
         let some = |text: &str| Answer::Addresses([text.parse().unwrap()].into());
         for (text, want) in [
-            ("0 Server: 10.0.0.10|Address 1: 10.0.0.10 kube-dns||Name:      web|Address 1: 10.1.2.3 web.shop", some("10.1.2.3")),
+            (
+                "0 Server: 10.0.0.10|Address 1: 10.0.0.10 kube-dns||Name:      web|Address 1: 10.1.2.3 web.shop",
+                some("10.1.2.3"),
+            ),
             ("0 Server:\t\t10.0.0.10|Address:\t10.0.0.10:53||Name:\tweb|Address: 10.1.2.3", some("10.1.2.3")),
-            ("1 Server: 10.0.0.10|Address: 10.0.0.10#53||** server can't find web: NXDOMAIN", Answer::NotFound),
+            (
+                "1 Server: 10.0.0.10|Address: 10.0.0.10#53||** server can't find web: NXDOMAIN",
+                Answer::NotFound,
+            ),
             ("1 nslookup: can't resolve 'web': Name does not resolve", Answer::NotFound),
             ("1 Server: 10.0.0.10||** server can't find web: SERVFAIL", Answer::Failed),
             ("1 ;; connection timed out; no servers could be reached", Answer::Silent),

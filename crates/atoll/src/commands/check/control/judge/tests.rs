@@ -75,7 +75,8 @@ fn checked(change: Change) -> Vec<Check> {
 fn found(change: Change) -> Vec<String> {
     let checks = checked(change);
     let each = checks.iter().flat_map(|check| check.findings.iter().map(move |one| (check, one)));
-    each.map(|(check, one)| format!("{} {} {}", check.id, one.code, one.cluster.as_deref().unwrap_or("-"))).collect()
+    each.map(|(check, one)| format!("{} {} {}", check.id, one.code, one.cluster.as_deref().unwrap_or("-")))
+        .collect()
 }
 
 #[test]
@@ -90,15 +91,30 @@ fn a_healthy_clusterset_has_nothing_wrong() {
 fn each_fault_has_its_code_and_its_cluster() {
     let cases: [(Change, &[&str]); 22] = [
         (|hub, _| hub.api = Err(Trouble::Silent("no".to_owned())), &["hub-api HubUnreachable -"]),
-        (|hub, _| hub.missing = vec!["clusters (cluster.karmada.io/v1alpha1)".to_owned()], &["hub-crds HubKindMissing -"]),
+        (
+            |hub, _| hub.missing = vec!["clusters (cluster.karmada.io/v1alpha1)".to_owned()],
+            &["hub-crds HubKindMissing -"],
+        ),
         (|hub, _| hub.lease = Err(Trouble::Missing), &["hub-lease NoLeader -"]),
-        (|hub, _| hub.lease = Err(Trouble::Forbidden("no".to_owned())), &["hub-rights NotChecked -", "hub-lease NotChecked -"]),
+        (
+            |hub, _| hub.lease = Err(Trouble::Forbidden("no".to_owned())),
+            &["hub-rights NotChecked -", "hub-lease NotChecked -"],
+        ),
         (|hub, _| hub.lease.as_mut().unwrap().holder = None, &["hub-lease NoLeader -"]),
         (|hub, _| hub.lease.as_mut().unwrap().renewed = Some(after(-60)), &["hub-lease NoLeader -"]),
-        (|hub, _| hub.api.as_mut().unwrap().ahead = Some(3600), &["hub-lease NoLeader -", "hub-clock ClockSkew -"]),
+        (
+            |hub, _| hub.api.as_mut().unwrap().ahead = Some(3600),
+            &["hub-lease NoLeader -", "hub-clock ClockSkew -"],
+        ),
         (|hub, _| hub.hub_version = Some("1.2.2".to_owned()), &["hub-version VersionsDiffer -"]),
-        (|_, all| all[0].cluster = cluster("paris", "", "False", "ClusterNotReachable"), &["member-ready MemberLost paris"]),
-        (|_, all| all[0].cluster = cluster("paris", "", "False", "IdentityMismatch"), &["member-ready MemberBlocked paris"]),
+        (
+            |_, all| all[0].cluster = cluster("paris", "", "False", "ClusterNotReachable"),
+            &["member-ready MemberLost paris"],
+        ),
+        (
+            |_, all| all[0].cluster = cluster("paris", "", "False", "IdentityMismatch"),
+            &["member-ready MemberBlocked paris"],
+        ),
         (
             |_, all| {
                 all[1].api = Err(Trouble::Silent("no route".to_owned()));
@@ -111,13 +127,22 @@ fn each_fault_has_its_code_and_its_cluster() {
             &["member-api MemberUnreachable tokyo"],
         ),
         (|_, all| all[1].lacks = Ok(vec!["list services".to_owned()]), &["member-rights Forbidden tokyo"]),
-        (|_, all| all[1].crds[0].1 = Crd::Missing("is not installed".to_owned()), &["member-crds KindMissing tokyo"]),
+        (
+            |_, all| all[1].crds[0].1 = Crd::Missing("is not installed".to_owned()),
+            &["member-crds KindMissing tokyo"],
+        ),
         (|_, all| all[1].crds[0].1 = Crd::Older, &["member-crds CrdOutdated tokyo"]),
-        (|_, all| all[1].properties = Ok(BTreeMap::new()), &["member-properties OtherClusterProperty tokyo", "member-properties OtherClusterProperty tokyo"]),
+        (
+            |_, all| all[1].properties = Ok(BTreeMap::new()),
+            &["member-properties OtherClusterProperty tokyo", "member-properties OtherClusterProperty tokyo"],
+        ),
         (|_, all| all[1].token_ends = Ok(Some(after(-1))), &["member-token CredentialsEnded tokyo"]),
         (|_, all| all[1].token_ends = Ok(Some(after(600))), &["member-token CredentialsEndSoon tokyo"]),
         (|_, all| all[1].api.as_mut().unwrap().ahead = Some(-30), &["member-clock ClockSkew tokyo"]),
-        (|_, all| all[1].cluster = cluster("tokyo", "10.1.128.0/17", "True", "ClusterReady"), &["member-networks NetworksOverlap paris"]),
+        (
+            |_, all| all[1].cluster = cluster("tokyo", "10.1.128.0/17", "True", "ClusterReady"),
+            &["member-networks NetworksOverlap paris"],
+        ),
         (|_, all| all[1].namespaces = Some(BTreeSet::new()), &["member-namespaces NoNamespace tokyo"]),
         (|_, all| all[1].dns.led = Led::Reverted("then".to_owned()), &["dns-led DnsNotLed tokyo"]),
         (|_, all| all[1].dns.servers = Some(false), &["dns-servers DnsServerDown tokyo"]),
@@ -130,11 +155,13 @@ fn each_fault_has_its_code_and_its_cluster() {
 #[test]
 fn what_was_chosen_is_not_wrong() {
     // A namespace whose imports are explicit, and a cluster that uses no DNS of ours.
-    assert!(found(|hub, all| {
-        hub.explicit = ["shop".to_owned()].into();
-        all[1].namespaces = Some(BTreeSet::new());
-    })
-    .is_empty());
+    assert!(
+        found(|hub, all| {
+            hub.explicit = ["shop".to_owned()].into();
+            all[1].namespaces = Some(BTreeSet::new());
+        })
+        .is_empty()
+    );
     let checks = checked(|_, all| all[1].dns = Dns { led: Led::Absent, servers: None });
     assert!(checks.iter().all(|check| check.mark <= Mark::Skipped), "{checks:?}");
 }
@@ -143,7 +170,11 @@ fn what_was_chosen_is_not_wrong() {
 fn every_check_has_its_place_in_the_document() {
     let document = include_str!("../../../../../../../docs/check.md");
     for check in checked(|_, _| ()) {
-        assert!(document.contains(&format!("\n### {}\n", check.id)), "docs/check.md has no heading `{}`", check.id);
+        assert!(
+            document.contains(&format!("\n### {}\n", check.id)),
+            "docs/check.md has no heading `{}`",
+            check.id
+        );
     }
     assert!(document.contains("\n### data-path\n"));
 }
