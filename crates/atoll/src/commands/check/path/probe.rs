@@ -64,7 +64,7 @@ pub(crate) struct Results {
 }
 
 const FUNCTIONS: &str = r#"V=
-case "$(nc -h 2>&1)" in *-v*) V=-v;; esac
+case "$(timeout 2 nc -h 2>&1)" in *-v*) V=-v;; esac
 big() { printf 'GET / HTTP/1.0\r\nX-Atoll-Check: '; head -c PAYLOAD /dev/zero | tr '\0' x; printf '\r\n\r\n'; }
 c() {
   out=$( { if [ "$4" = 1 ]; then big; fi; sleep 2; } 2>/dev/null | timeout 3 nc $V "$2" "$3" 2>&1 >/dev/null )
