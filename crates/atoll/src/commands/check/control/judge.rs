@@ -318,7 +318,8 @@ fn servers(member: &MemberFacts) -> Vec<Finding> {
         (Led::InPlace | Led::Outdated | Led::Reverted(_) | Led::Unknown(_), Some(false)) => {
             vec![Finding::failed(Code::DnsServerDown, "no pod of `atoll dns` is ready")]
         }
-        _ => Vec::new(),
+        (Led::InPlace | Led::Outdated | Led::Reverted(_) | Led::Unknown(_), Some(true) | None)
+        | (Led::Absent | Led::Multicluster | Led::Others | Led::NoCorefile, _) => Vec::new(),
     }
 }
 

@@ -394,7 +394,7 @@ fn not_told(facts: &Facts, probes: &Probes) -> Option<Finding> {
     });
     let said = said.or_else(|| match &probes.name {
         Some(Answer::Unknown(said)) => Some(said.clone()),
-        _ => None,
+        Some(Answer::Addresses(_) | Answer::NotFound | Answer::Failed | Answer::Silent) | None => None,
     })?;
     let text = format!("the tools of the image did not tell: {said}");
     Some(Finding::warned(Code::ProbeFailed, text).of(&facts.client).about(&facts.service))
