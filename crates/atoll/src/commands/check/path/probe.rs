@@ -186,7 +186,9 @@ fn reach(to: SocketAddr, said: Option<&str>, sockets: &[(u8, Socket)]) -> Reach 
     if says(&["refused"]) {
         return Reach::Refused;
     }
-    if !seen.is_empty() || says(&["timed out", "no route to host", "unreachable"]) {
+    // One that was late, opened after the first look and ended before the second, is not silent.
+    let late = says(&["succeeded"]);
+    if !late && (seen.iter().any(|(at, _)| *at == 2) || says(&["timed out", "no route to host", "unreachable"])) {
         return Reach::Silent;
     }
     if said.is_none() || says(&["not found", "usage", "invalid", "unrecognized", "bad address", "permission"])
@@ -249,7 +251,7 @@ mod tests {
 nc: noise
 @@S 1 sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
 @@S 1 0: 07000B0A:C350 05000C0A:1F90 01 00000000:00000000 00:00000000 00000000 65532 0 1 1 0 20 4 30 10 -1
-@@S 1 1: 07000B0A:C351 06000C0A:1F90 02 00000001:00000000 01:00000064 00000000 65532 0 2 2 0 20 4 30 10 -1
+@@S 2 1: 07000B0A:C351 06000C0A:1F90 02 00000001:00000000 01:00000064 00000000 65532 0 2 2 0 20 4 30 10 -1
 @@S 1 2: 07000B0A:C352 08000C0A:1F90 01 00001F60:00000000 01:00000064 00000002 65532 0 2 2 0 20 4 30 10 -1
 @@S 2 0: 07000B0A:C350 05000C0A:1F90 08 00000001:00000000 00:00000000 00000000 65532 0 1 1 0 20 4 30 10 -1
 @@S 2 2: 07000B0A:C352 08000C0A:1F90 04 00001F61:00000000 01:00000064 00000003 65532 0 2 2 0 20 4 30 10 -1
