@@ -53,6 +53,7 @@ pub(crate) enum Command {
     Promote(commands::promote::Promote),
     Apply(commands::apply::Apply),
     Delete(commands::delete::Delete),
+    Check(Box<commands::check::Check>),
     Bench(commands::bench::Bench),
     Dns(commands::dns::Dns),
     Lb(commands::lb::Lb),

@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod cluster;
 pub(crate) mod clusters;
 pub(crate) mod completion;
@@ -43,6 +44,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Promote(promote) => Box::pin(promote.run()).await,
         Command::Apply(apply) => Box::pin(apply.run()).await,
         Command::Delete(delete) => Box::pin(delete.run()).await,
+        Command::Check(check) => Box::pin(check.run()).await,
         Command::Bench(bench) => bench.run().await,
         Command::Dns(dns) => dns.run().await,
         Command::Lb(lb) => lb.run().await,

@@ -32,6 +32,18 @@ pub(crate) struct Failure {
 #[derive(Debug)]
 struct ExitWith(u8);
 
+/// A command that has said itself what failed.
+#[derive(Debug)]
+struct Silent;
+
+impl fmt::Display for Silent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a check failed")
+    }
+}
+
+impl std::error::Error for Silent {}
+
 impl fmt::Display for ExitWith {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "command terminated with exit code {}", self.0)
@@ -212,6 +224,11 @@ impl Failure {
         ExitWith(code).into()
     }
 
+    /// A failure of which the output on stdout has told everything: only the exit code is left.
+    pub(crate) fn silent() -> anyhow::Error {
+        Silent.into()
+    }
+
     /// Something that ended otherwise than it should, in the words of who knows.
     pub(crate) fn ended(what: &str, why: &str) -> Self {
         Self { what: what.to_owned(), why: Some(why.to_owned()), hint: None, usage: false }
@@ -354,6 +371,9 @@ pub(crate) fn report_all(mut failures: Vec<Failure>) -> anyhow::Result<()> {
 
 /// The text for stderr, and the exit code.
 pub(crate) fn render(error: &anyhow::Error) -> (String, ExitCode) {
+    if error.is::<Silent>() {
+        return (String::new(), ExitCode::FAILURE);
+    }
     let own;
     let failure = if let Some(failure) = error.downcast_ref::<Failure>() {
         failure

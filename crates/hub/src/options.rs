@@ -13,6 +13,9 @@ use crate::mcs::balancing::Balancing;
 /// The namespace in the hub's API, and in members, where what is ours and belongs to no service lives.
 pub const NAMESPACE: &str = atoll_api::names::namespace::HUB;
 
+/// The Lease in [`NAMESPACE`] that says which hub leads.
+pub const LEASE: &str = "atoll-hub";
+
 /// The shortest lease that can be renewed in time.
 pub const SHORTEST_LEASE: Duration = Duration::from_secs(2);
 /// The longest lease: nobody takes over before it has ended.

@@ -170,6 +170,37 @@ codes! {
     AlwaysRefused Info "The address is of a kind that no cluster may announce." "";
     NotKnown Warning "No member is known to have this address." "Declare the networks of members: `atoll join NAME --pod-cidr`.";
     ]
+
+    "Checks of the control plane": [
+    NotChecked Info "A check was left out, since a right for it is missing; the message names it." "";
+    HubUnreachable Error "The hub's API does not answer." "Check that the hub runs, and --kubeconfig and --context. The hub's API must be reachable from this host.";
+    HubKindMissing Error "The hub's API does not serve a kind that Atoll needs." "Restart the hub: it installs its CRDs when it starts. Or: `atoll crds | kubectl apply -f -`.";
+    CrdOutdated Warning "A CRD is of an older release." "Join the cluster again with this version of atoll, or: `atoll crds | kubectl --context NAME apply -f -`.";
+    NoLeader Error "No hub holds the lease, or the lease is not renewed: nothing is planned or written." "Start the hub, and see its log.";
+    ClockSkew Warning "A clock differs. Times in conditions mislead, and tokens may count as not yet valid or as expired." "Synchronize the clock of the host that is named, with NTP.";
+    CredentialsEndSoon Warning "A token or certificate ends soon." "Check that the hub runs: it renews its tokens. Or join the cluster again: `atoll join NAME`. Renew certificates with the tool that made the cluster.";
+    CredentialsEnded Error "A token or certificate is no longer valid." "Join the cluster again: `atoll join NAME`. Renew certificates with the tool that made the cluster.";
+    MemberUnreachable Error "The API of the member does not answer from this host." "Check that its API server runs, and the network between this host and the member.";
+    NetworksOverlap Error "Two members use the same addresses for pods or services, so packets go to the wrong cluster." "Give one of the clusters other networks. If a declared range is wrong, join the cluster again with --pod-cidr or --service-cidr.";
+    VersionsDiffer Warning "This program and the hub are of different versions." "Use the same version of atoll for both.";
+    DnsNotLed Error "CoreDNS of the cluster does not forward clusterset.local to `atoll dns`." "Run `atoll dns setup --apply` against the cluster.";
+    DnsServerDown Error "CoreDNS forwards clusterset.local to `atoll dns`, and no server of it is ready." "See the pods of the Deployment atoll-dns: `kubectl -n atoll-system get pods`.";
+    ]
+
+    "Checks of the data path": [
+    ImportMissing Error "The service is exported, and the cluster has no ServiceImport of it." "Check that the hub runs and that the member is ready. Then: `atoll explain SERVICE --in CLUSTER`.";
+    SelectorEmpty Error "The Service has a selector that matches no pods." "Make spec.selector of the Service match the labels of its pods: `kubectl get pods --show-labels`.";
+    TargetPortWrong Error "The Service leads to a port that its pods do not have." "Make targetPort of the Service a port of its containers.";
+    PortClosed Error "The pod refuses connections to the port: no process listens there." "Check that the program in the pod listens on this port, and on the pod's address instead of 127.0.0.1.";
+    NetworkPolicyDrops Error "A NetworkPolicy selects the pods and does not allow this connection." "Allow the pod networks of the other clusters in the policy, with an ipBlock. A podSelector never matches pods of other clusters.";
+    NoRoute Error "No pod of the cluster answers from the client's cluster: there is no route between the two pod networks." "Check the routes, tunnels and firewalls between the nodes of the two clusters.";
+    EndpointSilent Error "Connections to the endpoint time out, and other endpoints of the cluster answer." "Check the node of the pod, and firewalls and policies of the network plugin.";
+    LargePacketsLost Error "Connections open, and large packets are lost: the MTU of the path is smaller than that of the pods." "Lower the MTU of the pod network, or let ICMP `fragmentation needed` messages pass.";
+    KubeProxyStopped Error "Endpoints answer by their addresses, and the cluster IP of the service does not: the rules for the service are not written." "Check kube-proxy, or what replaces it, in the client's cluster.";
+    ClusterDnsDown Error "The cluster's DNS does not answer at all." "Check CoreDNS in the cluster: `kubectl -n kube-system get pods -l k8s-app=kube-dns`.";
+    NameUnknown Error "The name of the service is not answered with the addresses of its ServiceImport." "Check that the pods of `atoll dns` are ready and see their log. CoreDNS may need some seconds to reload its Corefile.";
+    ProbeFailed Warning "The probe could not run in the client's cluster; the message says why." "See the message. Choose another image with --image.";
+    ]
 }
 
 #[cfg(test)]

@@ -53,3 +53,6 @@ pub const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 pub const MEMORY: &str = "atoll.dev/memory";
 /// On what `join` makes in the hub for a member, its Secret: the member's name. `unjoin` reads it.
 pub const CLUSTER: &str = "atoll.dev/cluster";
+
+/// On the Job that `atoll check` runs for a moment in a member, and on its pod: the name of that Job. The command itself selects by it.
+pub const CHECK: &str = "atoll.dev/check";

@@ -50,6 +50,21 @@ impl HubApi {
         atoll_hub::connect::config(file, self.context.as_deref()).await
     }
 
+    /// The kubeconfig of the sandbox whose hub is meant, if one is: it has a context for every cluster.
+    pub(crate) fn sandbox(&self) -> Option<PathBuf> {
+        if self.context.is_some() || self.data_dir.is_some() {
+            return None;
+        }
+        match &self.kubeconfig {
+            Some(file) => file.parent().is_some_and(super::sandbox::is_sandbox).then(|| file.clone()),
+            None => super::sandbox::of_environment(
+                |key| std::env::var_os(key),
+                super::sandbox::is_sandbox,
+                std::path::Path::is_file,
+            ),
+        }
+    }
+
     pub(crate) async fn client(&self) -> Result<kube::Client, atoll_hub::connect::ConnectError> {
         atoll_hub::connect::client(self.config().await?)
     }

@@ -4,6 +4,7 @@
 
 mod backup;
 mod balanced;
+mod check;
 mod confined;
 mod help;
 mod lb;

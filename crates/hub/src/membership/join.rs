@@ -27,10 +27,9 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
 use kube::{Api, Client};
 
-pub(crate) use check::known;
-pub use check::{Known, Newcomer, Refusal, check};
+pub use check::{Known, Newcomer, Refusal, check, known};
 pub use error::JoinError;
-pub use rbac::Propagation;
+pub use rbac::{Propagation, needed};
 
 use crate::api::crd;
 use crate::membership::clusterset;

@@ -41,12 +41,14 @@ pub struct Cut {
     direction: Direction,
     /// IPv4 and IPv6 addresses or networks of the peers; none means everybody.
     peers: Option<(Vec<String>, Vec<String>)>,
+    /// The addresses of the only pods that it is about; none means all of the cluster.
+    pods: Option<(Vec<String>, Vec<String>)>,
 }
 
 impl Cut {
     /// Cuts `traffic` with everybody, both ways.
     pub fn of(traffic: Traffic) -> Self {
-        Self { traffic, direction: Direction::Both, peers: None }
+        Self { traffic, direction: Direction::Both, peers: None, pods: None }
     }
 
     /// Limits it to `peer`: a cluster, a bystander or a pair of addresses. More than once adds up.
@@ -55,6 +57,12 @@ impl Cut {
         let peers = self.peers.get_or_insert_default();
         peers.0.extend(v4);
         peers.1.extend(v6);
+        self
+    }
+
+    /// Limits it to some pods, by their addresses: what a NetworkPolicy would drop, where nothing enforces it.
+    pub fn pods(mut self, addresses: &[String]) -> Self {
+        self.pods = Some(addresses.iter().cloned().partition(|address| !address.contains(':')));
         self
     }
 
@@ -75,11 +83,15 @@ impl Cut {
                 continue;
             }
             let _ = writeln!(text, "  chain {hook} {{\n    type filter hook {hook} priority {priority};");
-            let pods = addresses.pods();
+            let all = addresses.pods();
+            let (four, six) = self.pods.clone().unwrap_or((vec![all.v4], vec![all.v6]));
             for (family, pods, peers) in [
-                ("ip", &pods.v4, self.peers.as_ref().map(|peers| &peers.0)),
-                ("ip6", &pods.v6, self.peers.as_ref().map(|peers| &peers.1)),
+                ("ip", four, self.peers.as_ref().map(|peers| &peers.0)),
+                ("ip6", six, self.peers.as_ref().map(|peers| &peers.1)),
             ] {
+                if self.traffic == Traffic::Pods && pods.is_empty() {
+                    continue;
+                }
                 let who = match peers {
                     None => format!("meta nfproto {}", if family == "ip" { "ipv4" } else { "ipv6" }),
                     Some(peers) => format!("{family} {peer} {{ {} }}", peers.join(", ")),
@@ -87,7 +99,7 @@ impl Cut {
                 let what = match self.traffic {
                     Traffic::Everything => String::new(),
                     Traffic::Api => format!("tcp {port} 6443 "),
-                    Traffic::Pods => format!("{family} {own} {pods} "),
+                    Traffic::Pods => format!("{family} {own} {{ {} }} ", pods.join(", ")),
                 };
                 let _ = writeln!(text, "    {door} \"eth0\" {who} {what}counter drop");
             }
@@ -174,7 +186,9 @@ mod tests {
     #[test]
     fn pods_are_cut_off_from_everybody_and_nothing_else_is() {
         let rules = Cut::of(Traffic::Pods).rules("cut", &ADDRESSES);
-        assert!(rules.contains("meta nfproto ipv4 ip daddr 10.11.0.0/24 counter drop"), "{rules}");
+        assert!(rules.contains("meta nfproto ipv4 ip daddr { 10.11.0.0/24 } counter drop"), "{rules}");
         assert!(!rules.contains("6443"), "{rules}");
+        let one = Cut::of(Traffic::Pods).pods(&["10.11.0.7".to_owned()]).rules("cut", &ADDRESSES);
+        assert!(one.contains("ip daddr { 10.11.0.7 } counter drop") && !one.contains("ip6"), "{one}");
     }
 }

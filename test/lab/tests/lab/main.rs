@@ -3,6 +3,7 @@
 //! One process owns the clusters, starts them when the first test needs them and takes them down at the end.
 //! Where real clusters can't run it says SKIPPED and why; with `CI=true` that is a failure.
 
+mod check;
 mod components;
 mod cuts;
 mod dns;
@@ -35,6 +36,7 @@ fn main() -> std::process::ExitCode {
     explain::tests(&mut suite);
     dns::tests(&mut suite);
     dns_wire::tests(&mut suite);
+    check::tests(&mut suite);
     hot_path::tests(&mut suite);
     survival::tests(&mut suite);
     sandbox::tests(&mut suite);

@@ -13,7 +13,7 @@ use crate::membership::clusterset;
 use crate::membership::connect::{code, why};
 
 /// The name of the Lease.
-pub(crate) const LEASE: &str = "atoll-hub";
+pub(crate) const LEASE: &str = crate::options::LEASE;
 
 /// What the rules know of a Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -120,7 +120,7 @@ pub fn check(
 }
 
 /// What a `Cluster` says of itself. What its annotations declare counts; else what was observed when it joined.
-pub(crate) fn known(cluster: &Cluster) -> (String, Known) {
+pub fn known(cluster: &Cluster) -> (String, Known) {
     let read = |declared, observed| {
         let of = |key| ranges(cluster.annotations(), key).unwrap_or_default();
         Some(of(declared)).filter(|ranges: &Ranges| !ranges.0.is_empty()).unwrap_or_else(|| of(observed))

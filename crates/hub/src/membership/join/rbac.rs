@@ -118,6 +118,11 @@ pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
     }
 }
 
+/// What the hub needs in every member, whatever policies bring: for whoever asks whether it has it.
+pub fn needed() -> Vec<PolicyRule> {
+    role("", &Propagation::Nothing).rules.unwrap_or_default()
+}
+
 /// What users get: with `edit` they may export, with `view` they may look. Only the hub writes a ServiceImport.
 pub(crate) fn users(owner: &Owner) -> [ClusterRole; 2] {
     let write = rule(mcs::GROUP, &[mcs::SERVICE_EXPORTS], OWN);
