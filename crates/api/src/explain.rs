@@ -4,6 +4,7 @@
 
 mod address;
 mod clusterset;
+pub mod plan;
 mod service;
 
 pub use address::{AddressExplanation, EndpointOf};
