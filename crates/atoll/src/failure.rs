@@ -32,6 +32,18 @@ pub(crate) struct Failure {
 #[derive(Debug)]
 struct ExitWith(u8);
 
+/// No failure: the exit code is the answer, and stdout has the words.
+#[derive(Debug)]
+struct Quietly(u8);
+
+impl fmt::Display for Quietly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "exit code {}", self.0)
+    }
+}
+
+impl std::error::Error for Quietly {}
+
 impl fmt::Display for ExitWith {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "command terminated with exit code {}", self.0)
@@ -207,6 +219,11 @@ impl Failure {
         }
     }
 
+    /// Nothing failed, and the exit code says something.
+    pub(crate) fn quietly(code: u8) -> anyhow::Error {
+        Quietly(code).into()
+    }
+
     /// A command in a container that ended with this code: so does this program.
     pub(crate) fn exit(code: u8) -> anyhow::Error {
         ExitWith(code).into()
@@ -366,6 +383,9 @@ pub(crate) fn render(error: &anyhow::Error) -> (String, ExitCode) {
         };
         &own
     };
+    if let Some(Quietly(code)) = error.downcast_ref::<Quietly>() {
+        return (String::new(), ExitCode::from(*code));
+    }
     let mut text = format!("error: {}\n", failure.what);
     for (label, line) in [("why", &failure.why), ("hint", &failure.hint)] {
         if let Some(line) = line {

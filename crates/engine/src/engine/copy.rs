@@ -113,7 +113,9 @@ mod tests {
             assert_eq!(copy.apply(&id("paris"), Change::Export(key(WEB), None)), Applied::Changed);
             assert_eq!(copy.plan_dirty(NOW).len(), 1);
             assert_ne!(copy.last_plan(&key(WEB)), original.last_plan(&key(WEB)));
-            assert!(original.world().holding(&key(WEB), &id("paris")).is_some_and(|held| held.export.is_some()));
+            assert!(
+                original.world().holding(&key(WEB), &id("paris")).is_some_and(|held| held.export.is_some())
+            );
         }
     }
 

@@ -14,7 +14,7 @@ use kube::{Api, Client};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
-use crate::explain::{Answered, Question};
+use crate::explain::{Answered, Question, plan};
 use crate::leader::http::{Pages, Stage};
 use crate::leader::run::HubError;
 use crate::mcs;
@@ -57,6 +57,8 @@ pub(crate) struct Context {
 /// The running lead.
 struct Lead {
     context: Context,
+    /// The hub's uid.
+    hub: Arc<str>,
     brain: Brain,
     roster: Roster,
     members: Members,
@@ -146,11 +148,19 @@ impl Lead {
         let (mirror, exports) =
             mirror::Controller::start(client, watches.clone(), Arc::clone(&hub), writes, tasks).await?;
         let (reporter, reports) = unbounded_channel();
-        let members =
-            Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
+        let members = Members::new(
+            context.clone(),
+            Arc::clone(&hub),
+            clusterset,
+            permit,
+            reporter,
+            seen,
+            policies.clone(),
+        );
         let questions = context.options.questions.hear();
         let lead = Self {
             context,
+            hub,
             brain,
             roster,
             members,
@@ -314,6 +324,14 @@ impl Lead {
 
     fn answer(&self, question: Question) {
         let Question { asked, answer } = question;
+        if plan::is_asked(&asked) {
+            let balances = self.context.options.balancing.is_on();
+            match plan::prepare(&self.brain, &self.hub, balances, &asked, now().time) {
+                Ok(job) => drop(tokio::task::spawn_blocking(move || answer.send(job.run()))),
+                Err(refused) => drop(answer.send(refused)),
+            }
+            return;
+        }
         let answered: Answered = crate::explain::answer(&self.brain, &asked);
         drop(answer.send(answered)); // whoever asked may have gone
     }
