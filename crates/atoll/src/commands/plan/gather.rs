@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::commands::apply::{Kinds, namespace_of};
 use crate::failure::Failure;
-use crate::objects::catalog::{Resource, escaped};
+use crate::objects::catalog::Resource;
 use crate::objects::manifests::Manifest;
 use crate::objects::rest::{Apply, Form, Rest, subject, with_query};
 use crate::objects::text;

@@ -94,6 +94,9 @@ impl Seen {
             let said = ["status", "reason", "message"].map(|field| text(&condition[field]));
             self.conditions.insert((key.clone(), text(&condition["type"])), said.join(" "));
         }
+        if kind == "ServiceImport" && object["status"]["conditions"].is_null() {
+            self.conditions.insert((key.clone(), "Ready".to_owned()), "on its way".to_owned());
+        }
         let said = match kind {
             "Service" => json!([object["spec"], meta["labels"], meta["uid"]]),
             "ServiceImport" => {
