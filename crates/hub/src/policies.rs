@@ -15,6 +15,7 @@ mod seal;
 pub(crate) mod seal_key;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod watch;
 mod write;
 
@@ -32,10 +33,12 @@ use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 pub(crate) use ask::Authors;
 pub(crate) use seal::Sealer;
+pub(crate) use trial::{Moved, Trial};
 
 use crate::leader::run::HubError;
 use crate::membership::connect::code;
@@ -92,6 +95,7 @@ pub(crate) struct Policies {
     implied: UnboundedSender<(ServiceKey, Option<Implied>)>,
     sealer: Sealer,
     absent: UnboundedSender<(ServiceKey, imports::Absent)>,
+    trials: UnboundedSender<oneshot::Sender<Option<Trial>>>,
 }
 
 /// What the leadership is told.
@@ -129,6 +133,13 @@ impl Policies {
     /// A `MultiClusterService` is there, has changed, or is gone.
     pub(crate) fn imply(&self, key: ServiceKey, implied: Option<Implied>) {
         let _ = self.implied.send((key, implied));
+    }
+
+    /// A copy of what policies plan by, to try something on; none if they have not been listed yet.
+    pub(crate) async fn trial(&self) -> Option<Trial> {
+        let (answer, answered) = oneshot::channel();
+        self.trials.send(answer).ok()?;
+        answered.await.ok()?
     }
 
     /// Tells the hub's own bindings from others.
@@ -172,13 +183,14 @@ pub(crate) fn spawn(
     let (implied, implies) = unbounded_channel();
     let (absent, absents) = unbounded_channel();
     let (told, news) = unbounded_channel();
+    let (trials, tried) = unbounded_channel();
     let mut propagator = Propagator::new(rules, sealer.clone());
     for (key, implied) in there {
         propagator.imply(key, Some(&implied)); // before anything is planned
     }
-    let inputs = Inputs { members, reported, implies, absents };
+    let inputs = Inputs { members, reported, implies, absents, tried };
     tasks.spawn(Shell::run(propagator, client, watches, permit, inputs, told));
-    (Policies { membership, reports, implied, sealer, absent }, news)
+    (Policies { membership, reports, implied, sealer, absent, trials }, news)
 }
 
 /// Before policies are carried out: the API server's help, and the key by which the hub knows its own bindings. `started`: since when
@@ -217,6 +229,7 @@ struct Inputs {
     reported: UnboundedReceiver<(ClusterId, CopyReport)>,
     implies: UnboundedReceiver<(ServiceKey, Option<Implied>)>,
     absents: UnboundedReceiver<(ServiceKey, imports::Absent)>,
+    tried: UnboundedReceiver<oneshot::Sender<Option<Trial>>>,
 }
 
 /// The kinds of which a cluster may hold copies, by what the hub itself has written down.
@@ -271,7 +284,8 @@ impl Shell {
         inputs: Inputs,
         news: UnboundedSender<News>,
     ) {
-        let Inputs { members: mut membership, reported: mut reports, mut implies, mut absents } = inputs;
+        let Inputs { members: mut membership, reported: mut reports, mut implies, mut absents, mut tried } =
+            inputs;
         let (events, mut noted) = unbounded_channel();
         let (writes, to_write) = unbounded_channel();
         let mut tasks = JoinSet::new();
@@ -297,6 +311,10 @@ impl Shell {
                 Some(event) = noted.recv() => Some(event),
                 Some((key, absent)) = absents.recv() => Some(Event::Absent(key, absent)),
                 Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
+                Some(answer) = tried.recv() => {
+                    let _ = answer.send(propagator.trial()); // whoever asked may have gone
+                    None
+                }
                 _ = asking.tick() => Some(Event::AskAgain),
                 _ = whiles.tick(), if propagator.waits() => Some(Event::Waited),
             };

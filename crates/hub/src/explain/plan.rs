@@ -9,6 +9,7 @@
 mod diff;
 mod endpoints;
 mod fields;
+mod placements;
 mod remarks;
 mod suppose;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use atoll_api::explain::Header;
 use atoll_api::explain::plan::{Change, PlanAnswer, PlanRequest, Summary};
-use atoll_api::names::kind::{explain, own};
+use atoll_api::names::kind::explain;
 use atoll_engine::engine::Engine;
 use atoll_engine::names::Namespace;
 use atoll_engine::time::Time;
@@ -28,6 +29,7 @@ use k8s_openapi::api::core::v1::Namespace as NamespaceObject;
 use serde_json::Value;
 
 use super::questions::{Answered, Asked, Verb};
+use crate::policies::Trial;
 use crate::services::brain::Brain;
 use suppose::{Outcome, Setting, suppose, text};
 
@@ -37,6 +39,9 @@ const OBJECTS: usize = 2000;
 const BYTES: usize = 8 << 20;
 /// So many services may be copied for one plan: more would hold up the leader.
 const SERVICES: usize = 50_000;
+
+/// So many plans are made at the same time.
+pub(crate) const AT_ONCE: usize = 4;
 
 /// A plan that is to be made, away from the leader's task.
 #[derive(Debug)]
@@ -79,12 +84,18 @@ pub(crate) fn prepare(
     Ok(Job { engine, request, setting: Setting { hub: Arc::clone(hub), balances, now } })
 }
 
+/// More than [`AT_ONCE`] were asked for.
+pub(crate) fn busy() -> Answered {
+    let message = format!("{AT_ONCE} plans are being made; ask again in a few seconds");
+    Answered::refused(429, "TooManyRequests", message)
+}
+
 impl Job {
-    /// Makes the plan. Takes a while: not for a task that others wait for.
-    pub(crate) fn run(self) -> Answered {
+    /// Makes the plan. Takes a while: not for a task that others wait for. `trial`: what policies plan by.
+    pub(crate) fn run(self, trial: Option<Trial>) -> Answered {
         let Self { engine, request, setting } = self;
         let now = setting.now;
-        match suppose(engine, &request, setting) {
+        match suppose(engine, trial, &request, setting) {
             Ok(outcome) => match serde_json::to_value(answer(outcome, now)) {
                 Ok(body) => Answered::found(body),
                 Err(error) => Answered::refused(500, "InternalError", error.to_string()),
@@ -142,8 +153,9 @@ fn namespaces(request: &PlanRequest) -> Option<BTreeSet<Namespace>> {
     let mut namespaces = BTreeSet::new();
     for change in &request.changes {
         let kind = text(&change.object, "/kind");
-        if change.cluster.is_none() && kind == own::SHARING_POLICY {
-            return None;
+        let of_all = text(&change.object, "/metadata/namespace").is_empty() && kind != NamespaceObject::KIND;
+        if change.cluster.is_none() && of_all {
+            return None; // a policy for all namespaces, a member
         }
         let named = if kind == NamespaceObject::KIND { "/metadata/name" } else { "/metadata/namespace" };
         // What has no name that a namespace can have concerns no service.
@@ -152,7 +164,7 @@ fn namespaces(request: &PlanRequest) -> Option<BTreeSet<Namespace>> {
     Some(namespaces)
 }
 
-fn answer(Outcome { changes, ignored }: Outcome, now: Time) -> PlanAnswer {
+fn answer(Outcome { changes, placements, ignored }: Outcome, now: Time) -> PlanAnswer {
     let clusters: Vec<_> = changes.clusters.into_values().collect();
     let mut summary = Summary { conflicts: changes.conflicts.len(), ..Summary::default() };
     for cluster in &clusters {
@@ -176,6 +188,10 @@ fn answer(Outcome { changes, ignored }: Outcome, now: Time) -> PlanAnswer {
         summary.endpoints_removed += service.removed.len();
         summary.problems += service.remarks.iter().filter(|one| remarks::is_problem(one)).count();
     }
+    for placement in &placements {
+        summary.placements += usize::from(!placement.fields.is_empty() || !placement.clusters.is_empty());
+        summary.problems += placement.remarks.iter().filter(|one| remarks::is_problem(one)).count();
+    }
     let at = jiff::Timestamp::from_millisecond(now.0).unwrap_or_default();
     PlanAnswer {
         header: Header::new(explain::PLAN, None, explain::PLAN_NAME),
@@ -183,7 +199,7 @@ fn answer(Outcome { changes, ignored }: Outcome, now: Time) -> PlanAnswer {
         clusters,
         conflicts: changes.conflicts,
         hub: changes.hub,
-        placements: Vec::new(),
+        placements,
         ignored,
         summary,
     }

@@ -12,9 +12,10 @@ use atoll_link::{Assignment, Up};
 use atoll_member::Permit;
 use kube::{Api, Client};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
-use crate::explain::{Answered, Question, plan};
+use crate::explain::{Answered, Asked, Question, plan};
 use crate::leader::http::{Pages, Stage};
 use crate::leader::run::HubError;
 use crate::mcs;
@@ -59,6 +60,8 @@ struct Lead {
     context: Context,
     /// The hub's uid.
     hub: Arc<str>,
+    /// How many more plans may be made at the same time.
+    planning: Arc<Semaphore>,
     brain: Brain,
     roster: Roster,
     members: Members,
@@ -161,6 +164,7 @@ impl Lead {
         let lead = Self {
             context,
             hub,
+            planning: Arc::new(Semaphore::new(plan::AT_ONCE)),
             brain,
             roster,
             members,
@@ -325,15 +329,31 @@ impl Lead {
     fn answer(&self, question: Question) {
         let Question { asked, answer } = question;
         if plan::is_asked(&asked) {
-            let balances = self.context.options.balancing.is_on();
-            match plan::prepare(&self.brain, &self.hub, balances, &asked, now().time) {
-                Ok(job) => drop(tokio::task::spawn_blocking(move || answer.send(job.run()))),
-                Err(refused) => drop(answer.send(refused)),
-            }
-            return;
+            return self.plan_for(&asked, answer);
         }
         let answered: Answered = crate::explain::answer(&self.brain, &asked);
         drop(answer.send(answered)); // whoever asked may have gone
+    }
+
+    /// Copies what the plan is about; it is made elsewhere.
+    fn plan_for(&self, asked: &Asked, answer: oneshot::Sender<Answered>) {
+        let Ok(permit) = Arc::clone(&self.planning).try_acquire_owned() else {
+            return drop(answer.send(plan::busy()));
+        };
+        let balances = self.context.options.balancing.is_on();
+        let job = match plan::prepare(&self.brain, &self.hub, balances, asked, now().time) {
+            Ok(job) => job,
+            Err(refused) => return drop(answer.send(refused)),
+        };
+        let policies = self.policies.clone();
+        tokio::spawn(async move {
+            let trial = policies.trial().await;
+            let made = tokio::task::spawn_blocking(move || job.run(trial));
+            if let Ok(answered) = made.await {
+                let _ = answer.send(answered); // whoever asked may have gone
+            }
+            drop(permit);
+        });
     }
 
     fn policies_say(&mut self, news: policies::News) {

@@ -143,3 +143,89 @@ async fn what_is_predicted_is_what_happens() -> Outcome {
     ensure!(before.is_empty_in(&gone) || removed.contains(&gone), "{removed:?}");
     world.halt().await
 }
+
+fn change(object: &Value) -> Value {
+    json!({"changes": [{"action": "Apply", "object": object}]})
+}
+
+/// What a plan says of templates: `object: +member`.
+fn placements(answer: &PlanAnswer) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in &answer.placements {
+        let clusters: Vec<String> =
+            one.clusters.iter().map(|copy| format!("{}{}", copy.change.mark(), copy.cluster)).collect();
+        lines.push(format!("{}: {}", one.object, clusters.join(" ")));
+    }
+    lines
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_bring_templates_where_they_were_planned_and_what_follows_is_planned_too() -> Outcome {
+    let mut world = World::start(3).await?;
+    let hub = &world.hub;
+    hub.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).await?;
+    let at = |kind: &str, api: &str, name: &str| json!({"apiVersion": api, "kind": kind, "metadata": {"name": name, "namespace": "shop"}});
+    let mut service = at("Service", "v1", "web");
+    service["spec"] = json!({"ports": [{"name": "http", "port": 80, "protocol": "TCP"}]});
+    let export = at("ServiceExport", "multicluster.x-k8s.io/v1beta1", "web");
+    let service = hub.apply(service).await?;
+    let export = hub.apply(export).await?;
+    let policy = |clusters: &[&str]| {
+        let mut policy = at("PropagationPolicy", "policy.karmada.io/v1alpha1", "web");
+        policy["spec"] = json!({
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "Service", "name": "web"},
+                {"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport", "name": "web"}],
+            "placement": {"clusterAffinity": {"clusterNames": clusters}}});
+        policy
+    };
+    let mut before = Seen::of(&world).await?;
+    for (clusters, want) in
+        [(&["member1"][..], "+member1"), (&["member1", "member2"], "+member2"), (&["member2"], "-member1")]
+    {
+        let policy = world.hub.would_apply(&policy(clusters)).await?;
+        let mut request = change(&policy);
+        request["current"] = json!([{"object": service}, {"object": export}]);
+        let answer = plan(&world, request).await?;
+        assert_eq!(
+            placements(&answer),
+            [format!("Service shop/web: {want}"), format!("ServiceExport shop/web: {want}")]
+        );
+        let predicted = Predicted::of(&answer);
+        ensure!(predicted != Predicted::default(), "an export comes or goes");
+        let mut policy = policy;
+        for field in ["managedFields", "uid", "resourceVersion", "creationTimestamp", "generation"] {
+            policy["metadata"].as_object_mut().context("no metadata")?.remove(field);
+        }
+        world.hub.apply(policy).await?;
+        let give_up = tokio::time::Instant::now() + PATIENCE;
+        before = loop {
+            let now = Seen::of(&world).await?;
+            let found = now.since(&before);
+            if found == predicted {
+                break now;
+            }
+            ensure!(
+                tokio::time::Instant::now() < give_up,
+                "{clusters:?}\npredicted and not so: {:#?}\nso and not predicted: {:#?}",
+                predicted.without(&found),
+                found.without(&predicted)
+            );
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        };
+    }
+    let gone = plan(&world, json!({"without": ["member2"]})).await?;
+    assert_eq!(placements(&gone), ["Service shop/web: -member2", "ServiceExport shop/web: -member2"]);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bank"}});
+    let answer = plan(&world, change(&namespace)).await?;
+    let made: Vec<String> = answer
+        .clusters
+        .iter()
+        .flat_map(|one| {
+            one.objects.iter().map(move |object| format!("{} {} {}", one.cluster, object.kind, object.name))
+        })
+        .collect();
+    assert_eq!(made, ["member1 Namespace bank", "member2 Namespace bank", "member3 Namespace bank"]);
+    let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+    assert!(!plan(&world, change(&shop)).await?.summary.changes(), "every member has it");
+    world.halt().await
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use atoll_api::explain::plan::{Action, PlanRequest, Supposed, There};
-use atoll_api::names::kind::{mcs, own};
+use atoll_api::names::kind::{mcs, own, policy};
 use atoll_api::names::label;
 use kube::Error;
 use serde_json::{Value, json};
@@ -65,6 +65,11 @@ pub(super) async fn gather(
         }
         request.changes.push(Supposed { cluster: cluster.map(str::to_owned), action, object });
     }
+    if cluster.is_none() {
+        for change in request.changes.clone() {
+            selected(place, &mut kinds, &change.object, request).await?;
+        }
+    }
     if cluster.is_some() {
         for (namespace, name) in services {
             current(place, cluster, &namespace, &name, request).await?;
@@ -108,6 +113,55 @@ fn service_of(object: &Value) -> Option<String> {
         _ => return None,
     };
     Some(name.to_owned())
+}
+
+/// The objects of the hub that a propagation policy selects: the hub has not looked for kinds that no policy has selected so far.
+async fn selected(
+    place: &Rest,
+    kinds: &mut Kinds,
+    object: &Value,
+    request: &mut PlanRequest,
+) -> Result<(), Failure> {
+    let propagation = [policy::PROPAGATION_POLICY, policy::CLUSTER_PROPAGATION_POLICY];
+    if !propagation.contains(&text(object, "/kind")) {
+        return Ok(());
+    }
+    for selector in object.pointer("/spec/resourceSelectors").and_then(Value::as_array).into_iter().flatten()
+    {
+        let (version, kind, name) =
+            (text(selector, "/apiVersion"), text(selector, "/kind"), text(selector, "/name"));
+        // A kind that the hub does not serve has no objects.
+        let Some(resource) = kinds.known(version, kind) else { continue };
+        let said = [text(selector, "/namespace"), text(object, "/metadata/namespace")];
+        let namespace = said.into_iter().find(|said| !said.is_empty()).filter(|_| resource.namespaced);
+        let failed = |error: Error| unreadable(place, &resource, name, &error);
+        let found: Vec<Value> = match namespace {
+            _ if name.is_empty() => items(place, &resource, namespace).await.map_err(failed)?,
+            None if resource.namespaced => {
+                let all = items(place, &resource, None).await.map_err(failed)?;
+                all.into_iter().filter(|one| text(one, "/metadata/name") == name).collect()
+            }
+            _ => {
+                let path = resource.object(namespace.unwrap_or_default(), name);
+                place.find(&path).await.map_err(failed)?.into_iter().collect()
+            }
+        };
+        request.current.extend(found.into_iter().map(|object| There { cluster: None, object }));
+    }
+    Ok(())
+}
+
+/// All objects of a kind.
+async fn items(place: &Rest, resource: &Resource, namespace: Option<&str>) -> Result<Vec<Value>, Error> {
+    let list = place.get(&resource.collection(namespace), Form::Objects).await?;
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    // Lists leave these to the list.
+    let whole = |mut object: Value| {
+        object["apiVersion"] = json!(resource.api_version());
+        object["kind"] = json!(resource.kind);
+        object
+    };
+    Ok(items.into_iter().map(whole).collect())
 }
 
 /// The Service and its slices, as they are: the hub knows only those that are exported.

@@ -13,14 +13,14 @@ use atoll_api::explain::plan::{
 use atoll_api::names::kind::mcs;
 use atoll_engine::facts::Protocol;
 use atoll_engine::intent::Intent;
-use atoll_engine::names::{ClusterId, ServiceKey, ServiceName, SliceName};
+use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use atoll_engine::plan::{Backend, ClusterPlan, Crossing, ImportPlan, Plan, Slice};
 use atoll_engine::reason::text;
 use atoll_engine::time::Time;
 use atoll_member::core::object::{ConditionBody, ImportBody, ServiceBody};
 use atoll_member::core::wanted::{self, DerivedState};
 use k8s_openapi::Resource as _;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Namespace as NamespaceObject, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::fields::{self, Fields};
@@ -92,6 +92,19 @@ impl Changes {
     pub(super) fn problem(&mut self, id: &ClusterId, key: &ServiceKey, remark: Remark) {
         let problems = vec![ServiceRemark { service: key.to_string(), remark }];
         self.merge(id, ClusterChanges { problems, ..nothing(id) });
+    }
+
+    /// The hub makes a namespace in a cluster.
+    pub(super) fn namespace(&mut self, id: &ClusterId, name: &Namespace) {
+        let made = ObjectChange {
+            change: Change::Add,
+            kind: NamespaceObject::KIND.to_owned(),
+            namespace: String::new(),
+            name: name.to_string(),
+            why: "the hub makes its namespaces in every member".to_owned(),
+            fields: Vec::new(),
+        };
+        self.merge(id, ClusterChanges { objects: vec![made], ..nothing(id) });
     }
 
     fn merge(&mut self, id: &ClusterId, new: ClusterChanges) {

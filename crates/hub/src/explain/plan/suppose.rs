@@ -4,24 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use atoll_api::explain::Remark;
-use atoll_api::explain::plan::{Action, Ignored, PlanRequest, Supposed};
+use atoll_api::explain::plan::{Action, Ignored, PlacementChange, PlanRequest, Supposed};
 use atoll_api::names::annotation::{self, import};
 use atoll_api::names::code::Code;
 use atoll_api::names::kind::{mcs, networking, own};
 use atoll_api::types::{MultiClusterService, SharingPolicy};
 use atoll_engine::engine::Engine;
+use atoll_engine::facts::NamespaceState;
+use atoll_engine::intent::imports::ImportTo;
 use atoll_engine::names::{ClusterId, Namespace, ServiceKey};
+use atoll_engine::placement::Outcome as Placement;
 use atoll_engine::plan::{ImportPlan, Plan};
 use atoll_engine::time::Time;
 use atoll_engine::world::Change;
-use atoll_member::imagine::{Imagined, Meaning};
+use atoll_member::imagine::{self, Imagined, Meaning};
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::Namespace as NamespaceObject;
 use serde_json::Value;
 
 use super::diff::Changes;
+use super::placements;
 use crate::mcs::edge;
-use crate::services::fences;
+use crate::policies::{Moved, Trial};
+use crate::services::{fences, imports};
 
 /// What the hub knows that the engine does not.
 #[derive(Debug, Clone)]
@@ -49,6 +54,7 @@ type Plans = BTreeMap<ServiceKey, Arc<Plan>>;
 /// What comes of it.
 pub(super) struct Outcome {
     pub(super) changes: Changes,
+    pub(super) placements: Vec<PlacementChange>,
     pub(super) ignored: Vec<Ignored>,
 }
 
@@ -59,11 +65,15 @@ struct Supposition {
     ignored: Vec<Ignored>,
     /// ServiceImports of others that would be there.
     foreign: BTreeSet<(ClusterId, ServiceKey)>,
+    /// What policies plan by, if that is known.
+    trial: Option<Trial>,
+    changes: Changes,
 }
 
 /// What would come of it if all of this happened to a copy of the engine.
 pub(super) fn suppose(
     mut engine: Engine,
+    trial: Option<Trial>,
     request: &PlanRequest,
     setting: Setting,
 ) -> Result<Outcome, Unclear> {
@@ -76,33 +86,41 @@ pub(super) fn suppose(
         members: BTreeMap::new(),
         ignored: Vec::new(),
         foreign: BTreeSet::new(),
+        trial,
+        changes: Changes::default(),
     };
     for there in &request.current {
         if let Some(cluster) = &there.cluster {
             let id = supposed.member(cluster)?;
             let member = supposed.imagined(&id);
             member.is_there(&there.object).map_err(|why| unclear(&there.object, Some(cluster), &why))?;
+        } else if let Some(trial) = &mut supposed.trial {
+            trial.is_there(&there.object);
         }
     }
+    // What policies bring to members is there before what is applied in them.
+    for change in request.changes.iter().filter(|change| change.cluster.is_none()) {
+        supposed.in_hub(change, request)?;
+    }
+    let leaving: Vec<ClusterId> =
+        request.without.iter().map(|cluster| supposed.member(cluster)).collect::<Result<_, _>>()?;
+    let placements = supposed.placements(&leaving);
     for change in &request.changes {
-        match &change.cluster {
-            Some(cluster) => supposed.in_member(cluster, change)?,
-            None => supposed.in_hub(change, request)?,
+        if let Some(cluster) = &change.cluster {
+            supposed.in_member(cluster, change)?;
         }
     }
-    for cluster in &request.without {
-        let id = supposed.member(cluster)?;
-        let _ = supposed.engine.apply(&id, Change::Left);
+    for id in &leaving {
+        let _ = supposed.engine.apply(id, Change::Left);
     }
     let after = plans(&mut supposed.engine, now);
-    let Supposition { ignored, foreign, .. } = supposed;
-    let mut changes = Changes::default();
+    let Supposition { ignored, foreign, mut changes, .. } = supposed;
     for (key, after) in &after {
         let before = before.get(key).map(|plan| &**plan);
         let alone = alone(key, before, &foreign, &mut changes);
         changes.add(key, before, Some(after), &alone);
     }
-    Ok(Outcome { changes, ignored })
+    Ok(Outcome { changes, placements, ignored })
 }
 
 /// Plans all that is dirty; the last plan of each service counts.
@@ -189,8 +207,8 @@ impl Supposition {
             (networking::GROUP, networking::MULTI_CLUSTER_SERVICE) => self.multi_cluster_service(change),
             (own::GROUP, own::SHARING_POLICY) => self.sharing_policy(change, request),
             (NamespaceObject::GROUP, NamespaceObject::KIND) => {
-                self.namespace(change);
-                Ok(())
+                self.namespace(change)?;
+                self.template(change)
             }
             (mcs::GROUP, mcs::SERVICE_EXPORT) => {
                 self.ignore(
@@ -199,10 +217,7 @@ impl Supposition {
                 );
                 Ok(())
             }
-            _ => {
-                self.ignore(change, "this kind is not planned in the hub yet");
-                Ok(())
-            }
+            _ => self.template(change),
         }
     }
 
@@ -222,11 +237,112 @@ impl Supposition {
                 for remark in asked.iter().flat_map(|asked| &asked.remarks) {
                     self.ignore(change, remark);
                 }
-                asked.map(|asked| asked.intent)
+                asked
             }
         };
-        self.engine.intend(key, asked);
+        let author = asked.as_ref().and_then(|asked| asked.author.clone());
+        let intent = asked.map(|asked| asked.intent);
+        if let Some(trial) = &mut self.trial {
+            trial.imply(&key, intent.as_ref(), author.as_deref());
+        }
+        self.engine.intend(key, intent);
         Ok(())
+    }
+
+    /// A policy, a member's `Cluster`, or an object that policies may bring somewhere.
+    fn template(&mut self, change: &Supposed) -> Result<(), Unclear> {
+        let Some(trial) = &mut self.trial else {
+            self.ignore(change, "the hub has not listed its policies yet; ask again in a few seconds");
+            return Ok(());
+        };
+        let there = change.action == Action::Apply;
+        trial.apply(&change.object, there).map_err(|why| unclear(&change.object, None, &why))
+    }
+
+    /// Where templates would go; what members would have of it is there from here on.
+    fn placements(&mut self, leaving: &[ClusterId]) -> Vec<PlacementChange> {
+        let Some(mut trial) = self.trial.take() else { return Vec::new() };
+        leaving.iter().for_each(|id| trial.left(id));
+        let (moved, new) = trial.moved();
+        for kind in new {
+            self.ignored.push(Ignored {
+                object: kind.to_string(),
+                cluster: None,
+                why: "no policy has selected this kind so far: only objects of it that were sent along are planned".to_owned(),
+            });
+        }
+        for one in &moved {
+            self.brought(one, &mut trial);
+        }
+        moved.iter().filter_map(placements::change).collect()
+    }
+
+    /// What members would have because a template goes there, or would no longer have.
+    fn brought(&mut self, moved: &Moved, trial: &mut Trial) {
+        let key = ServiceKey::parse(&moved.template.namespace, &moved.template.name).ok();
+        if imports::is_import(&moved.template.kind) {
+            if let Some(key) = key {
+                self.imports(key, moved, trial);
+            }
+            return;
+        }
+        let exports = moved.template.kind.is(mcs::GROUP, mcs::SERVICE_EXPORT);
+        let preserved = match &moved.after {
+            Placement::Undecided => true,
+            Placement::Nowhere { preserve } => *preserve,
+            Placement::Placed(_) => false,
+        };
+        let copies = |outcome: &Placement| placements::placed(outcome).map(|placed| placed.copies.clone());
+        let (was, is) = (copies(&moved.before).unwrap_or_default(), copies(&moved.after).unwrap_or_default());
+        for (id, copy) in &is {
+            let same = was.get(id).is_some_and(|before| before.object == copy.object);
+            let Ok(object) = &copy.object else { continue };
+            if same || copy.suspended || copy.observed || !self.engine.world().clusters.contains_key(id) {
+                continue;
+            }
+            let service = key.as_ref().filter(|_| exports).and_then(|key| trial.service(key, id));
+            if let Some(service) = service {
+                let _ = self.imagined(id).is_there(&service); // a copy: it can be read
+            }
+            self.tell(id, |member, tell| member.applied(object, tell));
+        }
+        for (id, copy) in was.iter().filter(|(id, _)| !preserved && !is.contains_key(*id)) {
+            let Ok(object) = &copy.object else { continue };
+            if !self.engine.world().clusters.contains_key(id) {
+                continue;
+            }
+            self.tell(id, |member, tell| member.deleted(object, tell));
+        }
+    }
+
+    /// What a copy means in a member. One that can't be read there is nothing to Atoll.
+    fn tell(
+        &mut self,
+        id: &ClusterId,
+        happens: impl FnOnce(&mut Imagined, &mut Vec<Change>) -> Result<Meaning, imagine::Unclear>,
+    ) {
+        let mut tell = Vec::new();
+        let _ = happens(self.imagined(id), &mut tell);
+        for change in tell {
+            let _ = self.engine.apply(id, change);
+        }
+    }
+
+    /// Where a ServiceImport of the hub goes.
+    fn imports(&mut self, key: ServiceKey, moved: &Moved, trial: &Trial) {
+        let to = match &moved.after {
+            Placement::Undecided => return,
+            Placement::Nowhere { .. } => None,
+            Placement::Placed(placed) => {
+                let goes = placed.copies.iter().filter(|(_, copy)| copy.object.is_ok());
+                let template = trial.template(&moved.template);
+                (!placed.copies.is_empty()).then(|| ImportTo {
+                    clusters: goes.map(|(id, _)| id.clone()).collect(),
+                    ports: template.map(|template| imports::ports(template)).unwrap_or_default(),
+                })
+            }
+        };
+        self.engine.ask_import(key, to);
     }
 
     fn sharing_policy(&mut self, change: &Supposed, request: &PlanRequest) -> Result<(), Unclear> {
@@ -261,19 +377,31 @@ impl Supposition {
         Ok(())
     }
 
-    /// Whether imports of the namespace have to be asked for. That the hub makes the namespace in members is for the policies to plan.
-    fn namespace(&mut self, change: &Supposed) {
-        let Ok(name) = Namespace::parse(text(&change.object, "/metadata/name")) else {
-            return self.ignore(change, "this is not the name of a namespace");
-        };
-        let annotations = change.object.pointer("/metadata/annotations");
+    /// Whether imports of the namespace have to be asked for; and the namespace in every member, if the hub makes it there.
+    fn namespace(&mut self, change: &Supposed) -> Result<(), Unclear> {
+        let object = &change.object;
+        let name =
+            Namespace::parse(text(object, "/metadata/name")).map_err(|why| unclear(object, None, &why))?;
+        let annotations = object.pointer("/metadata/annotations");
         let mode = annotations.and_then(|all| all.get(annotation::IMPORT)).and_then(Value::as_str);
         let mut explicit = self.engine.world().imports.explicit.clone();
         match (change.action, mode == Some(import::EXPLICIT)) {
-            (Action::Apply, true) => drop(explicit.insert(name)),
+            (Action::Apply, true) => drop(explicit.insert(name.clone())),
             (Action::Apply, false) | (Action::Delete, _) => drop(explicit.remove(&name)),
         }
         self.engine.set_explicit(explicit);
+        let makes = self.trial.as_ref().is_some_and(|trial| trial.makes_namespace(object));
+        if change.action == Action::Delete || !makes {
+            return Ok(()); // what the hub's users delete there is not deleted in members
+        }
+        let world = self.engine.world();
+        let lacking = world.clusters.iter().filter(|(_, cluster)| !cluster.namespaces.contains_key(&name));
+        for id in lacking.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            let made = Change::Namespace(name.clone(), Some(NamespaceState::Active));
+            let _ = self.engine.apply(&id, made);
+            self.changes.namespace(&id, &name);
+        }
+        Ok(())
     }
 
     fn ignore(&mut self, change: &Supposed, why: &str) {

@@ -63,7 +63,9 @@ impl Set {
             .map_err(|answered| answered.body["message"].as_str().unwrap_or_default().to_owned())?;
         let engine = self.0.copy(namespaces(&request).as_ref());
         let setting = Setting { hub: "hub".into(), balances: true, now: NOW };
-        suppose(engine, &request, setting).map(|outcome| answer(outcome, NOW)).map_err(|why| why.to_string())
+        suppose(engine, None, &request, setting)
+            .map(|outcome| answer(outcome, NOW))
+            .map_err(|why| why.to_string())
     }
 
     /// What it says of objects in members, endpoints and conflicts, in short.

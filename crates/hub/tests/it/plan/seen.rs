@@ -18,6 +18,8 @@ pub(super) struct Seen {
     objects: BTreeMap<Key, Value>,
     /// Conditions, by object and type.
     conditions: BTreeMap<(Key, String), String>,
+    /// The clusters that an import names in its status, which is written after the rest of it.
+    clusters: BTreeMap<Key, String>,
     /// Endpoints: cluster, service, source, address.
     endpoints: BTreeSet<[String; 4]>,
 }
@@ -39,6 +41,18 @@ impl Predicted {
                     one.namespace,
                     one.name
                 ));
+            }
+            for one in cluster.objects.iter().filter(|one| one.kind == "ServiceImport") {
+                let changed =
+                    one.fields.iter().find(|one| one.field == "status.clusters").map(|one| &*one.after);
+                let clusters =
+                    one.why.strip_prefix("exported by ").filter(|_| one.change == Change::Add).or(changed);
+                if let Some(clusters) = clusters {
+                    let (namespace, name) = (&one.namespace, &one.name);
+                    lines.insert(format!(
+                        "= {at} ServiceImport {namespace}/{name} status.clusters: {clusters}"
+                    ));
+                }
             }
             for one in &cluster.endpoints {
                 for (mark, list) in [('+', &one.added), ('-', &one.removed)] {
@@ -66,8 +80,12 @@ impl Predicted {
 
 impl Seen {
     pub(super) async fn of(world: &World) -> anyhow::Result<Self> {
-        let mut seen =
-            Self { objects: BTreeMap::new(), conditions: BTreeMap::new(), endpoints: BTreeSet::new() };
+        let mut seen = Self {
+            objects: BTreeMap::new(),
+            conditions: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+            endpoints: BTreeSet::new(),
+        };
         for member in &world.members {
             for (kind, api) in [
                 ("Service", "v1"),
@@ -100,6 +118,9 @@ impl Seen {
         let said = match kind {
             "Service" => json!([object["spec"], meta["labels"], meta["uid"]]),
             "ServiceImport" => {
+                let all = object["status"]["clusters"].as_array().into_iter().flatten();
+                let all: Vec<String> = all.map(|one| text(&one["cluster"])).collect();
+                self.clusters.insert(key.clone(), all.join(", "));
                 json!([object["spec"], meta["labels"], meta["annotations"], object["status"]["clusters"]])
             }
             "EndpointSlice" => {
@@ -152,6 +173,11 @@ impl Seen {
         for (mark, ours, theirs) in [('+', self, before), ('-', before, self)] {
             for [at, service, source, ip] in ours.endpoints.difference(&theirs.endpoints) {
                 lines.insert(format!("{mark} {at} {service} {source} {ip}"));
+            }
+        }
+        for (key, clusters) in &self.clusters {
+            if before.clusters.get(key) != Some(clusters) {
+                lines.insert(format!("= {} {} {} status.clusters: {clusters}", key.0, key.1, key.2));
             }
         }
         for ((key, condition), said) in &self.conditions {
