@@ -102,9 +102,11 @@ async fn ask(hub: &Rest, request: &PlanRequest) -> Result<PlanAnswer, Failure> {
                 "this API has no running hub of Atoll behind it that answers; check --kubeconfig and --context, and that the \
                  hub runs and is not older than this command",
             ),
-            kube::Error::Api(status) if status.code == 403 => failure.with_hint(
-                "the right to create plans.explain.atoll.dev is needed; ask the hub's operator",
-            ),
+            kube::Error::Api(status) if status.code == 403 => failure.with_hint(&format!(
+                "the right to create {}.{} is needed; ask the hub's operator",
+                explain::PLANS,
+                explain::GROUP
+            )),
             _ => failure,
         }
     };

@@ -188,7 +188,7 @@ async fn policies_bring_templates_where_they_were_planned_and_what_follows_is_pl
         let answer = plan(&world, request).await?;
         assert_eq!(
             placements(&answer),
-            [format!("Service shop/web: {want}"), format!("ServiceExport shop/web: {want}")]
+            [format!("ServiceExport shop/web: {want}"), format!("Service shop/web: {want}")]
         );
         let predicted = Predicted::of(&answer);
         ensure!(predicted != Predicted::default(), "an export comes or goes");
@@ -214,7 +214,7 @@ async fn policies_bring_templates_where_they_were_planned_and_what_follows_is_pl
         };
     }
     let gone = plan(&world, json!({"without": ["member2"]})).await?;
-    assert_eq!(placements(&gone), ["Service shop/web: -member2", "ServiceExport shop/web: -member2"]);
+    assert_eq!(placements(&gone), ["ServiceExport shop/web: -member2", "Service shop/web: -member2"]);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bank"}});
     let answer = plan(&world, change(&namespace)).await?;
     let made: Vec<String> = answer
