@@ -54,14 +54,14 @@ impl Draw {
         match self.below(12) {
             0 | 1 => [service, slice, export].into_iter().for_each(|object| change(false, object)),
             2 => change(false, service),
-            3 | 4 | 5 => change(false, slice),
+            3..=5 => change(false, slice),
             6 => change(false, export),
             7 => [service, export].into_iter().for_each(|object| change(false, object)),
             8 => change(true, service),
             9 => change(true, slice),
             10 => change(true, export),
             _ => {
-                change(false, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bank"}}))
+                change(false, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bank"}}));
             }
         }
         changes
