@@ -188,6 +188,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[allow(clippy::needless_pass_by_value)] // an answer is written where it is used
     fn read(answer: serde_json::Value) -> PlanAnswer {
         let mut whole = json!({"apiVersion": "explain.atoll.dev/v1alpha1", "kind": "Plan", "metadata": {"name": "plan"},
             "at": "2026-01-01T00:00:00.000Z", "summary": {"made": 0, "changed": 0, "deleted": 0, "endpointsAdded": 0,

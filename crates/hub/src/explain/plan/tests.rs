@@ -58,6 +58,7 @@ impl Set {
         let _ = self.0.plan_dirty(NOW);
     }
 
+    #[allow(clippy::needless_pass_by_value)] // a request is written where it is used
     fn ask(&self, request: Value) -> Result<PlanAnswer, String> {
         let request: PlanRequest = read(Some(&request))
             .map_err(|answered| answered.body["message"].as_str().unwrap_or_default().to_owned())?;
@@ -69,6 +70,7 @@ impl Set {
     }
 
     /// What it says of objects in members, endpoints and conflicts, in short.
+    #[allow(clippy::needless_pass_by_value)] // a request is written where it is used
     fn says(&self, request: Value) -> Vec<String> {
         lines(&self.ask(request).unwrap())
     }
