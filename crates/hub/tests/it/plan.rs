@@ -99,7 +99,7 @@ async fn step(world: &World, number: usize, step: &Step, before: &Seen) -> anyho
         // What the hub has not heard of yet would still change something: then the step is not over.
         let again = request(world, step).await?.context("what was taken once is refused")?;
         let over = !plan(world, again).await?.summary.changes();
-        if over && found == predicted {
+        if over && found == predicted && now.is_settled() {
             return Ok(Some(now));
         }
         ensure!(

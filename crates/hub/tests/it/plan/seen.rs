@@ -154,6 +154,18 @@ impl Seen {
         !self.objects.keys().any(|(at, kind, _)| at == cluster && kind != "ServiceExport")
     }
 
+    /// Whether no write is left of several that belong together: slices are owned by the Services that are there.
+    pub(super) fn is_settled(&self) -> bool {
+        let services: Vec<&Value> = self
+            .objects
+            .iter()
+            .filter(|((_, kind, _), _)| kind == "Service")
+            .map(|(_, said)| &said[2])
+            .collect();
+        let mut slices = self.objects.iter().filter(|((_, kind, _), _)| kind == "EndpointSlice");
+        slices.all(|(_, said)| said[3].is_null() || services.contains(&&said[3]))
+    }
+
     /// What has changed since an earlier moment.
     pub(super) fn since(&self, before: &Self) -> Predicted {
         let mut lines = BTreeSet::new();
