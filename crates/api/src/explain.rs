@@ -5,6 +5,7 @@
 mod address;
 mod clusterset;
 mod list;
+pub mod plan;
 mod service;
 mod subject;
 

@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Exec(commands::exec::Exec),
     Promote(commands::promote::Promote),
     Apply(commands::apply::Apply),
+    Plan(commands::plan::Plan),
     Delete(commands::delete::Delete),
     Check(Box<commands::check::Check>),
     Bench(commands::bench::Bench),

@@ -18,6 +18,7 @@ pub(crate) mod join;
 pub(crate) mod lb;
 pub(crate) mod logs;
 pub(crate) mod member;
+pub(crate) mod plan;
 pub(crate) mod promote;
 pub(crate) mod request;
 pub(crate) mod unjoin;
@@ -43,6 +44,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Exec(exec) => Box::pin(exec.run()).await,
         Command::Promote(promote) => Box::pin(promote.run()).await,
         Command::Apply(apply) => Box::pin(apply.run()).await,
+        Command::Plan(plan) => Box::pin(plan.run()).await,
         Command::Delete(delete) => Box::pin(delete.run()).await,
         Command::Check(check) => Box::pin(check.run()).await,
         Command::Bench(bench) => bench.run().await,

@@ -32,17 +32,17 @@ pub(crate) struct Failure {
 #[derive(Debug)]
 struct ExitWith(u8);
 
-/// A command that has said itself what failed.
+/// No failure: the exit code is the answer, and stdout has the words.
 #[derive(Debug)]
-struct Silent;
+struct Quietly(u8);
 
-impl fmt::Display for Silent {
+impl fmt::Display for Quietly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a check failed")
+        write!(f, "exit code {}", self.0)
     }
 }
 
-impl std::error::Error for Silent {}
+impl std::error::Error for Quietly {}
 
 impl fmt::Display for ExitWith {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,14 +219,14 @@ impl Failure {
         }
     }
 
+    /// Nothing failed, and the exit code says something.
+    pub(crate) fn quietly(code: u8) -> anyhow::Error {
+        Quietly(code).into()
+    }
+
     /// A command in a container that ended with this code: so does this program.
     pub(crate) fn exit(code: u8) -> anyhow::Error {
         ExitWith(code).into()
-    }
-
-    /// A failure of which the output on stdout has told everything: only the exit code is left.
-    pub(crate) fn silent() -> anyhow::Error {
-        Silent.into()
     }
 
     /// Something that ended otherwise than it should, in the words of who knows.
@@ -371,9 +371,6 @@ pub(crate) fn report_all(mut failures: Vec<Failure>) -> anyhow::Result<()> {
 
 /// The text for stderr, and the exit code.
 pub(crate) fn render(error: &anyhow::Error) -> (String, ExitCode) {
-    if error.is::<Silent>() {
-        return (String::new(), ExitCode::FAILURE);
-    }
     let own;
     let failure = if let Some(failure) = error.downcast_ref::<Failure>() {
         failure
@@ -387,6 +384,9 @@ pub(crate) fn render(error: &anyhow::Error) -> (String, ExitCode) {
         };
         &own
     };
+    if let Some(Quietly(code)) = error.downcast_ref::<Quietly>() {
+        return (String::new(), ExitCode::from(*code));
+    }
     let mut text = format!("error: {}\n", failure.what);
     for (label, line) in [("why", &failure.why), ("hint", &failure.hint)] {
         if let Some(line) = line {

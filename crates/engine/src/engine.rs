@@ -1,5 +1,7 @@
 //! The engine: takes in changes, knows which services they concern, and plans those.
 
+mod copy;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -16,6 +18,8 @@ use crate::services::merge::Merged;
 use crate::services::{self, Cache};
 use crate::time::Time;
 use crate::world::{Change, Reach, World};
+
+pub(crate) use copy::of;
 
 /// Facts, memory, and the services whose plans may be out of date.
 #[derive(Debug, Default)]

@@ -149,7 +149,7 @@ pub struct Copy {
 }
 
 /// Remembers everything that placement depends on, and what was decided.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Placer {
     clusters: Clusters,
     policies: BTreeMap<PolicyId, PropagationSpec>,

@@ -146,6 +146,43 @@ impl World {
         Self { clusters, memory, settings, exports, ..Self::default() }
     }
 
+    /// A copy with the services of some namespaces. What is not about services is whole, but for the namespaces themselves.
+    pub(crate) fn copy(&self, namespaces: &BTreeSet<Namespace>) -> Self {
+        use crate::engine::of;
+        let cluster = |cluster: &Cluster| Cluster {
+            heard: cluster.heard.clone(),
+            contact: cluster.contact,
+            networks: Arc::clone(&cluster.networks),
+            namespaces: namespaces
+                .iter()
+                .filter_map(|name| Some((name.clone(), *cluster.namespaces.get(name)?)))
+                .collect(),
+            taken: cluster.taken.iter().filter(|key| namespaces.contains(&key.namespace)).cloned().collect(),
+        };
+        fn some<V: Clone>(
+            map: &BTreeMap<ServiceKey, V>,
+            namespaces: &BTreeSet<Namespace>,
+        ) -> BTreeMap<ServiceKey, V> {
+            of(map, namespaces).map(|(key, value)| (key.clone(), value.clone())).collect()
+        }
+        Self {
+            clusters: self.clusters.iter().map(|(id, one)| (id.clone(), cluster(one))).collect(),
+            services: some(&self.services, namespaces),
+            memory: some(&self.memory, namespaces),
+            intents: self.intents.as_ref().map(|intents| some(intents, namespaces)),
+            imports: HubImports {
+                explicit: self.imports.explicit.intersection(namespaces).cloned().collect(),
+                asked: some(&self.imports.asked, namespaces),
+            },
+            settings: self.settings,
+            fences: Arc::clone(&self.fences),
+            exports: self.exports.clone(),
+            reserved: self.reserved.clone(),
+            territory: Arc::clone(&self.territory),
+            redraw: self.redraw,
+        }
+    }
+
     /// The members not heard from since the hub started.
     pub fn unheard(&self) -> impl Iterator<Item = &ClusterId> {
         self.clusters.iter().filter(|(_, cluster)| cluster.heard.is_none()).map(|(id, _)| id)

@@ -19,6 +19,7 @@ mod known;
 mod list;
 pub(crate) mod listen;
 mod member;
+pub(crate) mod plan;
 mod questions;
 pub(crate) mod registration;
 mod roles;

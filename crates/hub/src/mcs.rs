@@ -10,7 +10,7 @@
 pub mod balancing;
 pub(crate) mod controller;
 pub(crate) mod core;
-mod edge;
+pub(crate) mod edge;
 mod show;
 pub(crate) mod view;
 mod watch;

@@ -15,6 +15,7 @@ mod seal;
 pub(crate) mod seal_key;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod watch;
 mod write;
 
@@ -34,10 +35,12 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 pub(crate) use ask::Authors;
 pub(crate) use seal::Sealer;
+pub(crate) use trial::{Moved, Trial};
 
 use crate::leader::run::HubError;
 use crate::membership::connect::code;
@@ -96,6 +99,7 @@ pub(crate) struct Policies {
     implied: UnboundedSender<(ServiceKey, Option<Implied>)>,
     sealer: Sealer,
     absent: UnboundedSender<(ServiceKey, imports::Absent)>,
+    trials: UnboundedSender<oneshot::Sender<Option<Trial>>>,
     explain: Sender<Explain>,
 }
 
@@ -157,6 +161,13 @@ impl Policies {
         }
     }
 
+    /// A copy of what policies plan by, to try something on; none if they have not been listed yet.
+    pub(crate) async fn trial(&self) -> Option<Trial> {
+        let (answer, answered) = oneshot::channel();
+        self.trials.send(answer).ok()?;
+        answered.await.ok()?
+    }
+
     /// Tells the hub's own bindings from others.
     pub(crate) fn sealer(&self) -> Sealer {
         self.sealer.clone()
@@ -198,14 +209,15 @@ pub(crate) fn spawn(
     let (implied, implies) = unbounded_channel();
     let (absent, absents) = unbounded_channel();
     let (told, news) = unbounded_channel();
+    let (trials, tried) = unbounded_channel();
     let mut propagator = Propagator::new(rules, sealer.clone());
     for (key, implied) in there {
         propagator.imply(key, Some(&implied)); // before anything is planned
     }
     let (explain, asked) = channel(QUESTIONS);
-    let inputs = Inputs { members, reported, implies, absents, asked };
+    let inputs = Inputs { members, reported, implies, absents, asked, tried };
     tasks.spawn(Shell::run(propagator, client, watches, permit, inputs, told));
-    (Policies { membership, reports, implied, sealer, absent, explain }, news)
+    (Policies { membership, reports, implied, sealer, absent, explain, trials }, news)
 }
 
 /// Before policies are carried out: the API server's help, and the key by which the hub knows its own bindings. `started`: since when
@@ -245,6 +257,7 @@ struct Inputs {
     implies: UnboundedReceiver<(ServiceKey, Option<Implied>)>,
     absents: UnboundedReceiver<(ServiceKey, imports::Absent)>,
     asked: Receiver<Explain>,
+    tried: UnboundedReceiver<oneshot::Sender<Option<Trial>>>,
 }
 
 /// The kinds of which a cluster may hold copies, by what the hub itself has written down.
@@ -299,8 +312,14 @@ impl Shell {
         inputs: Inputs,
         news: UnboundedSender<News>,
     ) {
-        let Inputs { members: mut membership, reported: mut reports, mut implies, mut absents, mut asked } =
-            inputs;
+        let Inputs {
+            members: mut membership,
+            reported: mut reports,
+            mut implies,
+            mut absents,
+            mut asked,
+            mut tried,
+        } = inputs;
         let (events, mut noted) = unbounded_channel();
         let (writes, to_write) = unbounded_channel();
         let mut tasks = JoinSet::new();
@@ -328,6 +347,10 @@ impl Shell {
                 Some((id, report)) = reports.recv() => Some(Event::Copy(id, report)),
                 Some(Explain { of, then }) = asked.recv() => {
                     then(propagator.explain(&implied::template(&of)));
+                    continue;
+                }
+                Some(answer) = tried.recv() => {
+                    let _ = answer.send(propagator.trial()); // whoever asked may have gone
                     continue;
                 }
                 _ = asking.tick() => Some(Event::AskAgain),

@@ -21,6 +21,7 @@ mod edge;
 mod enter;
 mod health;
 mod identify;
+pub mod imagine;
 mod leave;
 mod link;
 mod mirrored;

@@ -150,6 +150,8 @@ pub mod explain {
     pub const ADDRESS_EXPLANATION: &str = "AddressExplanation";
     /// The kind of an answer about the clusterset.
     pub const CLUSTERSET_STATUS: &str = "ClusterSetStatus";
+    /// The name of every plan: none is stored.
+    pub const PLAN_NAME: &str = "plan";
     /// The kind of a plan.
     pub const PLAN: &str = "Plan";
     /// The Service and its `EndpointSlice` by which another API server reaches the leader, and the `ClusterRole` that the role `view`

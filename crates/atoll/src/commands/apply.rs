@@ -192,6 +192,11 @@ impl Kinds {
         Ok(Self { rest, catalog, growing: false })
     }
 
+    /// The resource of a kind, if it is served.
+    pub(crate) fn known(&self, version: &str, kind: &str) -> Option<Resource> {
+        self.catalog.of_kind(version, kind).cloned()
+    }
+
     /// The resource of an object.
     pub(crate) async fn of(&mut self, manifest: &Manifest) -> Result<Resource, Failure> {
         let (version, kind) = (text(&manifest.object, "/apiVersion"), text(&manifest.object, "/kind"));

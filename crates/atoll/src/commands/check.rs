@@ -144,7 +144,7 @@ impl Check {
             }
         };
         self.output.print(|| report.text(self.color.style()), &report)?;
-        if report.ok { Ok(()) } else { Err(Failure::silent()) }
+        if report.ok { Ok(()) } else { Err(Failure::quietly(1)) }
     }
 
     /// The contexts that lead to members: of the named file, or of the sandbox whose hub is meant.

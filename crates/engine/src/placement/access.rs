@@ -152,7 +152,7 @@ impl Counts {
 }
 
 /// What was asked, what was answered, and which templates depend on it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Access {
     verdicts: BTreeMap<Question, Verdict>,
     users: BTreeMap<Question, BTreeSet<ObjectKey>>,

@@ -56,7 +56,7 @@ pub fn is_autoscaler(kind: &Kind) -> bool {
 }
 
 /// Which autoscaler targets what.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Autoscalers {
     targets: BTreeMap<ObjectKey, Workload>,
     of: BTreeMap<Workload, BTreeSet<ObjectKey>>,

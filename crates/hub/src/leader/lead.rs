@@ -12,10 +12,11 @@ use atoll_link::{Assignment, Up};
 use atoll_member::Permit;
 use kube::{Api, Client};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
 use crate::explain::registration::{self, Place, Registration};
-use crate::explain::{About, Known, Question, Tally};
+use crate::explain::{About, Answered, Asked, Known, Question, Tally, plan};
 use crate::leader::http::{Pages, Stage};
 use crate::leader::run::HubError;
 use crate::mcs;
@@ -71,6 +72,10 @@ impl Context {
 /// The running lead.
 struct Lead {
     context: Context,
+    /// The hub's uid.
+    hub: Arc<str>,
+    /// How many more plans may be made at the same time.
+    planning: Arc<Semaphore>,
     brain: Brain,
     roster: Roster,
     members: Members,
@@ -168,12 +173,21 @@ impl Lead {
         let (reporter, reports) = unbounded_channel();
         let (set, leader) = (clusterset.to_string(), options.identity.clone());
         registration::spawn(client, context.registration(), namespace, &permit, tasks);
-        let members =
-            Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
+        let members = Members::new(
+            context.clone(),
+            Arc::clone(&hub),
+            clusterset,
+            permit,
+            reporter,
+            seen,
+            policies.clone(),
+        );
         let questions = context.options.questions.hear();
         let about = About { clusterset: set, leader: leader.clone(), version: env!("CARGO_PKG_VERSION") };
         let lead = Self {
             context,
+            hub,
+            planning: Arc::new(Semaphore::new(plan::AT_ONCE)),
             brain,
             roster,
             members,
@@ -340,6 +354,9 @@ impl Lead {
 
     fn answer(&mut self, question: Question) {
         let Question { asked, answer } = question;
+        if plan::is_asked(&asked) {
+            return self.plan_for(&asked, answer);
+        }
         let known = Known {
             brain: &self.brain,
             roster: &self.roster,
@@ -354,6 +371,27 @@ impl Lead {
             }),
             None => drop(answer.send(answered)), // whoever asked may have gone
         }
+    }
+
+    /// Copies what the plan is about; it is made elsewhere.
+    fn plan_for(&self, asked: &Asked, answer: oneshot::Sender<Answered>) {
+        let Ok(permit) = Arc::clone(&self.planning).try_acquire_owned() else {
+            return drop(answer.send(plan::busy()));
+        };
+        let balances = self.context.options.balancing.is_on();
+        let job = match plan::prepare(&self.brain, &self.hub, balances, asked, now().time) {
+            Ok(job) => job,
+            Err(refused) => return drop(answer.send(refused)),
+        };
+        let policies = self.policies.clone();
+        tokio::spawn(async move {
+            let trial = policies.trial().await;
+            let made = tokio::task::spawn_blocking(move || job.run(trial));
+            if let Ok(answered) = made.await {
+                let _ = answer.send(answered); // whoever asked may have gone
+            }
+            drop(permit);
+        });
     }
 
     fn policies_say(&mut self, news: policies::News) {

@@ -30,7 +30,7 @@ pub(crate) fn key(object: &MultiClusterService) -> Option<ServiceKey> {
 
 /// What it asks for; none if it is of another type. The one place that decides whether it has a load balancer: if it is of that type and
 /// load balancers are ours.
-pub(super) fn asked(object: &MultiClusterService, balances: bool) -> Option<Asked> {
+pub(crate) fn asked(object: &MultiClusterService, balances: bool) -> Option<Asked> {
     let spec = &object.spec;
     let balanced = balances && spec.types.iter().any(|one| one == LOAD_BALANCER);
     if !balanced && !spec.types.iter().any(|one| one == CROSS_CLUSTER) {

@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 
 use super::binding::{Held, Holders};
 use super::seal::Sealer;
-use super::{Copied, Implied, Rules, edge};
+use super::{Copied, Implied, Rules, Trial, edge};
 use crate::api::debounce::Unshown;
 use crate::services::imports;
 use authors::Refusals;
@@ -217,6 +217,12 @@ impl Propagator {
             along: Vec::new(),
             out: Vec::new(),
         }
+    }
+
+    /// A copy to try something on; nothing before all that policies plan by has been listed.
+    pub(super) fn trial(&self) -> Option<Trial> {
+        let listed = Source::FIXED.iter().all(|source| self.listed.contains(source));
+        listed.then(|| Trial::new(&self.placer, &self.rules, &self.known))
     }
 
     /// Takes in an event.

@@ -23,7 +23,7 @@ use atoll_engine::fences::Fences;
 use atoll_engine::intent::CrossCluster;
 use atoll_engine::intent::imports::{Asked, HubImports};
 use atoll_engine::memory::{Memory, MemoryUpdate};
-use atoll_engine::names::{ClusterId, ServiceKey, SliceName};
+use atoll_engine::names::{ClusterId, Namespace, ServiceKey, SliceName};
 use atoll_engine::network::{Networks, Ranges, Reserved};
 use atoll_engine::plan::{Balanced, DispatchPlan, ImportPlan, Plan, Touched, WhyAbsent};
 use atoll_engine::reason::ImportReady;
@@ -270,6 +270,17 @@ impl Brain {
     /// The last plan of a service, once it could be made of what members have said.
     pub(crate) fn plan_of(&self, key: &ServiceKey) -> Option<&Plan> {
         self.engine.last_plan(key).filter(|_| self.settle.is_none()).map(|plan| &**plan)
+    }
+
+    /// A copy of the engine to try something on, with the services of some namespaces or of all; nothing before the first plan could be
+    /// made of what members have said.
+    pub(crate) fn copy(&self, namespaces: Option<&BTreeSet<Namespace>>) -> Option<Engine> {
+        self.settle.is_none().then(|| self.engine.copy(namespaces))
+    }
+
+    /// How many services the engine knows.
+    pub(crate) fn size(&self) -> usize {
+        self.engine.size()
     }
 
     /// What the balancer of a service leads to, as far as that is known: nothing while something newer waits to be planned.

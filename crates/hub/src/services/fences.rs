@@ -56,7 +56,8 @@ pub(crate) fn with_flags(options: &Options, policies: Vec<Policy>) -> Fences {
     }
 }
 
-fn read(policy: &SharingPolicy) -> Policy {
+/// What a policy says.
+pub(crate) fn read(policy: &SharingPolicy) -> Policy {
     let patterns = |texts: &[String]| texts.iter().map(|text| Pattern::new(text)).collect();
     let (spec, quota) = (&policy.spec, policy.spec.quota.clone().unwrap_or_default());
     let most = |said: Option<i32>| said.map(|most| u32::try_from(most).unwrap_or_default());

@@ -8,6 +8,7 @@ mod explaining;
 mod imports;
 mod joining;
 mod mcs;
+mod plan;
 mod policies;
 mod sharing;
 mod world;

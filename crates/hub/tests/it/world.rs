@@ -9,6 +9,7 @@ use atoll_api::crds;
 use atoll_api::names::{annotation, kind};
 use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
+use atoll_hub::explain::Questions;
 use atoll_hub::join::{Location, Propagation, Request, TOKEN_LIFETIME};
 use atoll_hub::networks::{Networks, Ranges};
 use atoll_kubeapi::authn::TokenAuthenticator;
@@ -178,6 +179,55 @@ impl Cluster {
         }
     }
 
+    /// The object as it would be if it were applied; nothing is.
+    pub(crate) async fn would_apply(&self, object: &Value) -> anyhow::Result<Value> {
+        let name = object["metadata"]["name"].as_str().context("no name")?;
+        let params = PatchParams { dry_run: true, ..PatchParams::apply("user").force() };
+        let namespace = object["metadata"]["namespace"].as_str();
+        // An object of a namespace that is not there yet can't be tried.
+        if let Some(namespace) = namespace {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            if self.get(&namespace).await?.is_null() {
+                anyhow::bail!("there is no such namespace");
+            }
+        }
+        let applied = self.api(object).patch(name, &params, &Patch::Apply(object)).await?;
+        Ok(serde_json::to_value(applied)?)
+    }
+
+    /// The slices of a Service that are not the hub's.
+    pub(crate) async fn slices_of(&self, service: &Value) -> anyhow::Result<Vec<Value>> {
+        let (namespace, name) = (&service["metadata"]["namespace"], &service["metadata"]["name"]);
+        let kind = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"namespace": namespace}});
+        let labels =
+            format!("kubernetes.io/service-name={},!atoll.dev/hub", name.as_str().unwrap_or_default());
+        let found = self.list(&kind, &labels).await?;
+        let mut slices = found.into_iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+        for slice in &mut slices {
+            slice["apiVersion"] = kind["apiVersion"].clone();
+            slice["kind"] = kind["kind"].clone();
+        }
+        Ok(slices)
+    }
+
+    /// What is there of the Service that an object is, exports, or is a slice of; or the object itself in the hub.
+    pub(crate) async fn belongs_to(&self, object: &Value) -> anyhow::Result<Vec<Value>> {
+        let namespace = &object["metadata"]["namespace"];
+        let name = match object["kind"].as_str() {
+            Some("Service" | "ServiceExport") => &object["metadata"]["name"],
+            Some("EndpointSlice") => &object["metadata"]["labels"]["kubernetes.io/service-name"],
+            Some("SharingPolicy") => {
+                let there = self.get(object).await?;
+                return Ok(if there.is_null() { Vec::new() } else { vec![there] });
+            }
+            _ => return Ok(Vec::new()),
+        };
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace}});
+        let mut all = self.slices_of(&service).await?;
+        all.extend(Some(self.get(&service).await?).filter(|service| !service.is_null()));
+        Ok(all)
+    }
+
     /// The slices that were dispatched for a Service: names, and addresses together.
     pub(crate) async fn dispatched(&self, service: &str) -> anyhow::Result<(Vec<String>, Vec<String>)> {
         let kind = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"namespace": "shop"}});
@@ -229,6 +279,8 @@ pub(crate) struct World {
     pub(crate) hub: Cluster,
     pub(crate) members: Vec<Cluster>,
     running: Option<(oneshot::Sender<()>, Running)>,
+    /// Where the hub is asked.
+    pub(crate) questions: Questions,
     /// Who makes load balancers, from the next start of the hub.
     pub(crate) balancing: Balancing,
 }
@@ -240,13 +292,19 @@ impl World {
 
     pub(crate) async fn balanced_by(balancing: Balancing, members: usize) -> anyhow::Result<Self> {
         let hub = Cluster::start("hub").await?;
-        let mut world = Self { hub, members: Vec::new(), running: None, balancing };
+        let mut world =
+            Self { hub, members: Vec::new(), running: None, questions: Questions::default(), balancing };
         world.run();
         for number in 1..=members {
             world.join(&format!("member{number}")).await?;
         }
         world.serves_its_kinds().await?;
         Ok(world)
+    }
+
+    /// A member by its number, or the hub.
+    pub(crate) fn at(&self, member: Option<usize>) -> &Cluster {
+        member.map_or(&self.hub, |number| &self.members[number])
     }
 
     /// The hub has installed its kinds, and its API serves them.
@@ -274,6 +332,7 @@ impl World {
         let options = Options {
             lease_time: Duration::from_secs(2),
             balancing: self.balancing.clone(),
+            questions: self.questions.clone(),
             ..Options::new("hub-0")
         };
         let hub = Box::pin(atoll_hub::run(api, options, async { drop(stopped.await) }));

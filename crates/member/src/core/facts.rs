@@ -226,6 +226,42 @@ impl Facts {
         }
     }
 
+    /// A Service is gone, and with it its slices: its cluster deletes them.
+    pub(crate) fn whole_service(&mut self, key: &ServiceKey, tell: &mut Vec<Change>) {
+        self.no_service(key, tell);
+        let slices: Vec<SliceName> =
+            self.slices.get(key).into_iter().flat_map(LiteMap::keys).cloned().collect();
+        for name in slices {
+            self.no_slice(&(key.namespace.clone(), name), tell);
+        }
+    }
+
+    /// A namespace is gone, with everything in it.
+    pub(crate) fn everything_in(&mut self, namespace: &Namespace, tell: &mut Vec<Change>) {
+        let within = |key: &&ServiceKey| key.namespace == *namespace;
+        let exports: BTreeSet<ServiceKey> = self.exports.keys().filter(within).cloned().collect();
+        let services: BTreeSet<ServiceKey> =
+            self.services.keys().chain(self.slices.keys()).filter(within).cloned().collect();
+        exports.iter().for_each(|key| self.no_export(key, tell));
+        services.iter().for_each(|key| self.whole_service(key, tell));
+        self.no_namespace(namespace, tell);
+    }
+
+    /// Whether the hub was told of the service.
+    pub(crate) fn is_told(&self, key: &ServiceKey) -> bool {
+        self.concerns(key)
+    }
+
+    /// The export of a service.
+    pub(crate) fn exported(&self, key: &ServiceKey) -> Option<&ExportFact> {
+        self.exports.get(key).map(|(fact, _)| fact)
+    }
+
+    /// The Service.
+    pub(crate) fn served(&self, key: &ServiceKey) -> Option<&ServiceFact> {
+        self.services.get(key).map(|(fact, _)| fact)
+    }
+
     /// A list is complete: what was last seen in an older one is gone.
     pub fn sweep(&mut self, kind: Kind, epoch: Epoch, tell: &mut Vec<Change>) {
         match kind {

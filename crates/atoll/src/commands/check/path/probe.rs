@@ -188,7 +188,9 @@ fn reach(to: SocketAddr, said: Option<&str>, sockets: &[(u8, Socket)]) -> Reach 
     }
     // One that was late, opened after the first look and ended before the second, is not silent.
     let late = says(&["succeeded"]);
-    if !late && (seen.iter().any(|(at, _)| *at == 2) || says(&["timed out", "no route to host", "unreachable"])) {
+    if !late
+        && (seen.iter().any(|(at, _)| *at == 2) || says(&["timed out", "no route to host", "unreachable"]))
+    {
         return Reach::Silent;
     }
     if said.is_none() || says(&["not found", "usage", "invalid", "unrecognized", "bad address", "permission"])
