@@ -24,6 +24,7 @@ use crate::audit::because;
 use crate::core::Core;
 use crate::core::event::{Command, Event, Failure, Now};
 use crate::edge::Edge;
+use crate::events::{About, Events, Notice};
 use crate::{Clients, Permit, Uplink};
 
 /// How many objects of watches may wait: a list is read no faster than it is taken in.
@@ -87,6 +88,8 @@ impl Shell {
         let pulse = pulse::Pulse::new(self.identity.cluster.clone(), self.up.clone());
         let mut tasks = watch::all(&self.clients.watches, &self.edge, &events, &pulse);
         tasks.spawn(pulse::beat(self.clients.writes.clone(), pulse.clone(), events));
+        let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
+        let told = Events::start(client, permit, self.identity.cluster.to_string());
         let mut flying = FuturesUnordered::new();
         let mut permits = self.permit.changes();
         let mut inbox = VecDeque::from([Event::Permitted(self.permit.holds())]);
@@ -95,6 +98,7 @@ impl Shell {
                 for command in self.core.step(event, now()) {
                     match command {
                         Command::Report(up) => self.up.send(up),
+                        Command::Tell(notice) => tell(&told, &self.identity.cluster, *notice),
                         Command::Write(target, request) => {
                             let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
                             let edge = self.edge.clone();
@@ -148,12 +152,24 @@ impl Shell {
     }
 }
 
+/// One line in the log, and an event.
+fn tell(events: &Events, cluster: &ClusterId, notice: Notice) {
+    let About { kind, namespace, name, .. } = &notice.about;
+    let (reason, message) = (notice.reason, &notice.message);
+    if notice.warning {
+        warn!(%cluster, %kind, namespace, name, reason, "{message}");
+    } else {
+        debug!(%cluster, %kind, namespace, name, reason, "{message}");
+    }
+    events.tell(notice);
+}
+
 fn note(event: &Event, pulse: &pulse::Pulse, cluster: &ClusterId) {
     let (target, failure) = match event {
         Event::Wrote(target, Err(failure)) | Event::Read(target, Err(failure)) => (target, failure),
         _ => return pulse.alive(),
     };
-    debug!(%cluster, %target, ?failure, "a request failed");
+    debug!(%cluster, %target, why = %failure, "a request failed");
 }
 
 async fn sleep_until(wake: Option<Instant>) {

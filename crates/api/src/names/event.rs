@@ -1,5 +1,24 @@
 //! Reasons of Events. Users see them in `kubectl describe`; Karmada's end-to-end tests wait for them.
 
+/// On a derived Service, an imported EndpointSlice or a ServiceImport: others changed or deleted it, and it was written again. Ours.
+pub const DRIFT_REPAIRED: &str = "DriftRepaired";
+
+/// On a ServiceExport. Ours.
+pub mod export {
+    /// The service is exported; the message names who imports it.
+    pub const EXPORTED: &str = "Exported";
+    /// The service is exported, and some of its endpoints are not.
+    pub const ENDPOINTS_REFUSED: &str = "EndpointsRefused";
+    /// The service is not exported; the message says why.
+    pub const NOT_EXPORTED: &str = "NotExported";
+    /// Clusters disagree about the service.
+    pub const CONFLICT: &str = "ExportConflict";
+    /// They agree again.
+    pub const CONFLICT_RESOLVED: &str = "ExportConflictResolved";
+    /// On the Service: its ServiceExport was deleted while other clusters imported it.
+    pub const UNEXPORTED: &str = "Unexported";
+}
+
 /// On a `MultiClusterService`.
 pub mod multi_cluster_service {
     /// The Service is in every provider and consumer.
@@ -20,6 +39,14 @@ pub mod multi_cluster_service {
 
 /// On a ServiceImport.
 pub mod import {
+    /// The import is ready again, or from other clusters. Ours.
+    pub const CHANGED: &str = "ImportChanged";
+    /// The import is not ready; the message says why. Ours.
+    pub const NOT_READY: &str = "ImportNotReady";
+    /// The endpoints of some sources may be out of date. Ours.
+    pub const SOURCES_STALE: &str = "SourcesStale";
+    /// The import was removed; the message says why. Ours.
+    pub const REMOVED: &str = "ImportRemoved";
     /// The derived Service is as it should be.
     pub const SYNC_DERIVED_SERVICE_SUCCEED: &str = "SyncDerivedServiceSucceed";
     /// The derived Service could not be written.

@@ -137,7 +137,7 @@ mod tests {
                 }
             }
         }
-        (union.join(" "), fates.join(" "), merged.disagree)
+        (union.join(" "), fates.join(" "), merged.disagree.len())
     }
 
     #[test]

@@ -2,17 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use atoll_engine::plan::{ClusterPlan, DispatchPlan, ImportPlan};
 
 use super::Core;
-use super::cache::{Copy, Held, HeldService};
+use super::cache::{self, Copy, Held, HeldService};
 use super::event::{Now, Request};
 use super::object::{Attached, Fingerprint, Kind, ObjectName, PropertyName, SliceBody, Target};
+use super::notices::withdrawn;
 use super::wanted::{self, DerivedState};
+use crate::stale;
 use atoll_link::Problem;
+
+/// How long after its start a hub waits for members before it says that they import nothing.
+const ALL_HEARD: Duration = Duration::from_secs(60);
 
 /// What is to be done with a target.
 #[derive(Debug)]
@@ -330,7 +336,10 @@ impl Core {
             (None, Some(why)) => DerivedState::Refused(why),
             (None, None) => DerivedState::Awaited,
         };
-        let body = wanted::import_status(import, derived, &held.since, now.wall);
+        let marks = stale::marks(&import.stale, held.stale.as_deref());
+        let (times, lost) = (stale::times(marks.as_deref()), self.import_plan(key).map(withdrawn));
+        let sources = (&times, &lost.unwrap_or_default());
+        let body = wanted::import_status(import, derived, sources, &held.since, now.wall);
         let print = self.cache.printer.print(Some(&body));
         if held.status == print || held.status_answered == Some((print, held.status)) {
             return Settled;
@@ -347,9 +356,17 @@ impl Core {
         if let Some(verdict) = unsure(&held.copy) {
             return verdict;
         }
-        let conditions = wanted::export_status(status, &held.since, now.wall);
+        let imports = matches!(self.import_plan(key), Some(ImportPlan::Present { .. }));
+        let at = (key, &self.identity.cluster, imports);
+        let conditions = wanted::export_status(status, at, &held.since, now.wall);
         let print = self.cache.printer.print(Some(&conditions));
         if held.copy.says(print) {
+            return Settled;
+        }
+        // After a hub's start its members are heard one by one: what stands there names all of them.
+        let awaited = status.reach.as_ref().is_some_and(|reach| reach.awaited);
+        let young = self.began.is_some_and(|began| now.instant.saturating_duration_since(began) < ALL_HEARD);
+        if awaited && young && held.outline == cache::outline(&conditions, &self.cache.printer) {
             return Settled;
         }
         Send(Request::ExportStatus(key.clone(), status.uid.clone(), conditions), Some(print))

@@ -145,14 +145,29 @@ pub fn imported_message(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::{InternalTrafficPolicy, Pairs, SessionAffinity};
     use crate::fixture::id;
     use crate::names::Uid;
+    use crate::plan::ImportSpec;
     use crate::reason::{ImportNote, KeyRefused, WhyKeyRefused};
     use std::sync::Arc;
 
+    fn spec() -> Arc<ImportSpec> {
+        Arc::new(ImportSpec {
+            headless: false,
+            ports: Vec::new(),
+            session_affinity: SessionAffinity::None,
+            client_ip_timeout: None,
+            internal_traffic_policy: InternalTrafficPolicy::Cluster,
+            traffic_distribution: None,
+            labels: Pairs::new(),
+            annotations: Pairs::new(),
+        })
+    }
+
     fn status(reach: Reach) -> ExportStatus {
         ExportStatus {
-            uid: Uid::from("u"),
+            uid: Uid::parse("u").unwrap(),
             valid: Ok(()),
             ready: ExportReady::Exported { refused: None },
             conflicts: None,
@@ -228,7 +243,7 @@ mod tests {
     #[test]
     fn an_import_names_its_sources_and_what_is_wrong_with_each() {
         let import = |sources: &[&str]| Import {
-            spec: Arc::default(),
+            spec: spec(),
             families: Vec::new(),
             derived: None,
             clusters: sources.iter().map(|one| id(one)).collect(),
@@ -275,7 +290,7 @@ mod tests {
     fn a_stale_source_is_named_however_many_sources_there_are() {
         let sources: Vec<ClusterId> = (10..40).map(|n| id(&format!("m{n}"))).collect();
         let import = Import {
-            spec: Arc::default(),
+            spec: spec(),
             families: Vec::new(),
             derived: None,
             clusters: sources.into(),
