@@ -70,10 +70,11 @@ pub struct Notice {
 pub struct Events(mpsc::Sender<Notice>);
 
 impl Events {
-    /// Starts to write events into an API, while the permit holds. `place` is how logs call that API.
-    pub fn start(client: Client, permit: Permit, place: String) -> Self {
+    /// Starts to write events into an API, while the permit holds. `place` is how logs call that API, and `hint` what helps when it
+    /// does not let us.
+    pub fn start(client: Client, permit: Permit, place: String, hint: &'static str) -> Self {
         let (send, told) = mpsc::channel(WAITING);
-        tokio::spawn(write_all(client, permit, place, told));
+        tokio::spawn(write_all(client, permit, (place, hint), told));
         Self(send)
     }
 
@@ -86,7 +87,7 @@ impl Events {
     }
 }
 
-async fn write_all(client: Client, permit: Permit, place: String, mut told: mpsc::Receiver<Notice>) {
+async fn write_all(client: Client, permit: Permit, (place, hint): (String, &str), mut told: mpsc::Receiver<Notice>) {
     let mut budget = Budget::new(Instant::now());
     let mut closed_until: Option<Instant> = None;
     let mut said_closed = false;
@@ -107,7 +108,7 @@ async fn write_all(client: Client, permit: Permit, place: String, mut told: mpsc
                     tracing::warn!(
                         place,
                         why,
-                        "cannot create events in this cluster; its objects have conditions only. `atoll join` again adds the right"
+                        "cannot create events here, so objects have conditions only; {hint}"
                     );
                 }
             }

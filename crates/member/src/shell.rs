@@ -27,6 +27,8 @@ use crate::edge::Edge;
 use crate::events::{About, Events, Notice};
 use crate::{Clients, Permit, Uplink};
 
+/// What helps when the hub may not create events in a member.
+const MAY_NOT_TELL: &str = "`atoll join` again adds the right to the hub's role in this member";
 /// How many objects of watches may wait: a list is read no faster than it is taken in.
 const WATCHED: usize = 256;
 /// How long requests in flight may take to end when the member is stopped.
@@ -89,7 +91,7 @@ impl Shell {
         let mut tasks = watch::all(&self.clients.watches, &self.edge, &events, &pulse);
         tasks.spawn(pulse::beat(self.clients.writes.clone(), pulse.clone(), events));
         let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
-        let told = Events::start(client, permit, self.identity.cluster.to_string());
+        let told = Events::start(client, permit, self.identity.cluster.to_string(), MAY_NOT_TELL);
         let mut flying = FuturesUnordered::new();
         let mut permits = self.permit.changes();
         let mut inbox = VecDeque::from([Event::Permitted(self.permit.holds())]);

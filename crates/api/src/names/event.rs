@@ -55,6 +55,8 @@ pub mod import {
 
 /// On a policy, or on a template that one has.
 pub mod policy {
+    /// On a template that no policy selects any more, or never did while policies select its kind. Ours.
+    pub const NOT_SELECTED: &str = "NoPolicySelects";
     /// On a policy that can't be read, or that selects nothing.
     pub const APPLY_FAILED: &str = "ApplyPolicyFailed";
     /// On an override policy that can't be read.
@@ -73,6 +75,14 @@ pub mod binding {
 
 /// On a `Cluster`.
 pub mod cluster {
+    /// The member has joined, and its API answers. Ours.
+    pub const JOINED: &str = "ClusterJoined";
+    /// The member's API does not answer, or nothing is heard of it. Ours.
+    pub const LOST: &str = "ClusterLost";
+    /// It is there again. Ours.
+    pub const BACK: &str = "ClusterBack";
+    /// It answers, and can't be used; the message says why. Ours.
+    pub const NOT_READY: &str = "ClusterNotReady";
     /// What the member says of its networks was pinned when it was first heard. Ours.
     pub const NETWORKS_PINNED: &str = "NetworksPinned";
 }

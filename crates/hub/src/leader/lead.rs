@@ -10,6 +10,7 @@ use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
 use atoll_link::{Assignment, Up};
 use atoll_member::Permit;
+use atoll_member::events::Events;
 use kube::{Api, Client};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -32,6 +33,8 @@ use crate::services::imports;
 use crate::services::memory_store;
 use crate::services::mirror;
 
+/// What helps when the hub may not create events in its own API.
+const MAY_NOT_TELL: &str = "give the hub's user the right to create events";
 /// Reports taken in before the next plan: a member that floods us delays the others by no more than these.
 const BATCH: usize = 4096;
 /// Services planned before the next reports are taken in.
@@ -124,16 +127,17 @@ impl Lead {
         let (seen, membership) = unbounded_channel();
         tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
 
+        let told = Events::start(client.clone(), permit.clone(), "hub".to_owned(), MAY_NOT_TELL);
         let (rules, sealer) = policies::prepare(client, options, context.started).await?;
         let authors = policies::Authors::new(client.clone(), rules.stamps);
         let (multi_cluster_services, listed, changes) =
-            mcs::Controller::start(&context, &permit, &hub, &clusterset, authors, tasks).await?;
+            mcs::Controller::start(&context, &permit, &told, &hub, &clusterset, authors, tasks).await?;
         let (policies, policy_news) = policies::spawn(
             client.clone(),
             watches.clone(),
             rules,
             sealer,
-            permit.clone(),
+            (permit.clone(), told.clone()),
             listed.implied,
             tasks,
         );
@@ -147,7 +151,7 @@ impl Lead {
             mirror::Controller::start(client, watches.clone(), Arc::clone(&hub), writes, tasks).await?;
         let (reporter, reports) = unbounded_channel();
         let members =
-            Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone());
+            Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone(), told);
         let questions = context.options.questions.hear();
         let lead = Self {
             context,
