@@ -33,6 +33,8 @@ pub mod multi_cluster_service {
     pub const CLUSTER_NOT_FOUND: &str = "ClusterNotFound";
     /// A member's API lacks a kind that the service needs.
     pub const API_INCOMPATIBLE: &str = "APIIncompatible";
+    /// It uses fields that have newer names, which work as before. Ours.
+    pub const DEPRECATED_FIELD: &str = "DeprecatedField";
     /// What the load balancer's provider last said.
     pub const LOAD_BALANCER: &str = "MCSLoadBalance";
 }

@@ -345,7 +345,7 @@ impl Lead {
 
     fn due(&mut self) {
         for id in self.brain.due(now()) {
-            tracing::warn!(cluster = %id, lease = ?self.context.options.lease_time, "member lost: no contact for the duration of a lease");
+            tracing::warn!(cluster = %id, lease_s = self.context.options.lease_time.as_secs(), "member lost: no contact for the duration of a lease");
             self.members.look_at(&id);
         }
     }

@@ -51,6 +51,15 @@ pub(super) enum Part {
     Status,
 }
 
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Itself => "the object",
+            Self::Status => "its status",
+        })
+    }
+}
+
 /// Carries out writes until nobody sends any.
 pub(super) async fn write_all(
     client: Client,
@@ -87,7 +96,7 @@ async fn until_done(
                 }
                 Err(error) if matches!(code(&error), Some(400 | 404 | 422)) => {
                     // It will not get better: the object is gone, or takes no such thing.
-                    tracing::warn!(object = %key.object, part = ?key.part, why = why(&error), "cannot write to the hub's API");
+                    tracing::warn!(object = %key.object, part = %key.part, why = why(&error), "cannot write to the hub's API");
                     return false;
                 }
                 Err(error) => {

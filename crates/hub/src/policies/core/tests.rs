@@ -179,3 +179,44 @@ fn a_forged_binding_that_somebody_deletes_is_let_go_of() {
     let commands = propagator.work(NOW);
     assert!(commands.contains(&Command::DeleteBinding(of_binding("d"))), "{commands:?}");
 }
+
+/// What users are told, as reason and object.
+fn told(commands: &[Command]) -> Vec<(&'static str, bool, String)> {
+    let told = commands.iter().filter_map(|command| match command {
+        Command::Tell { of, warning, reason, .. } => Some((*reason, *warning, of.name.clone())),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_template_that_no_policy_selects_is_told_once_and_not_when_others_made_it() {
+    let mut propagator = bound().0;
+    let policy = |name: &str| {
+        json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": {"name": "deployments", "namespace": "shop"},
+            "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}]}})
+    };
+    let template = |name: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"}})
+    };
+    let kind = Kind::new("apps/v1", "Deployment");
+    see(&mut propagator, Source::Propagation(Scope::Namespace), policy("web"));
+    propagator.work(NOW);
+    see(&mut propagator, Source::Templates(kind.clone()), template("old"));
+    propagator.take(Event::Listed(Source::Templates(kind.clone())), NOW);
+    assert!(!told(&propagator.work(NOW)).iter().any(|(_, _, name)| name == "old"), "it was there before");
+    see(&mut propagator, Source::Templates(kind.clone()), template("wbe"));
+    assert!(told(&propagator.work(NOW)).contains(&("NoPolicySelects", false, "wbe".to_owned())));
+    see(&mut propagator, Source::Templates(kind.clone()), template("wbe"));
+    assert_eq!(told(&propagator.work(NOW)), [], "once");
+    see(&mut propagator, Source::Templates(kind), template("web"));
+    assert_eq!(told(&propagator.work(NOW)), []);
+    // The policy turns away from it: that is a loss.
+    see(&mut propagator, Source::Propagation(Scope::Namespace), policy("other"));
+    assert!(told(&propagator.work(NOW)).contains(&("NoPolicySelects", true, "web".to_owned())));
+    let configmap =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "root", "namespace": "else"}});
+    see(&mut propagator, Source::Templates(Kind::new("v1", "ConfigMap")), configmap);
+    assert_eq!(told(&propagator.work(NOW)), [], "Kubernetes makes ConfigMaps everywhere");
+}
