@@ -47,8 +47,8 @@ use crate::intent::Intent;
 use crate::intent::imports::{ImportPort, Wanted};
 use crate::memory::ServiceMemory;
 use crate::names::{ClusterId, ServiceKey};
-use crate::reason::reach::Reach;
 use crate::plan::{ClusterPlan, ImportPlan, Plan, WhyAbsent, WhyUntouched};
+use crate::reason::reach::Reach;
 use crate::time::Time;
 use crate::world::{Cluster, World};
 

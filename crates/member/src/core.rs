@@ -200,7 +200,10 @@ impl Core {
                     self.made(&target);
                 }
                 Verdict::Read => {
-                    self.sent.insert(target.clone(), Sent { print: None, request: SentRequest::Read, notices: Vec::new() });
+                    self.sent.insert(
+                        target.clone(),
+                        Sent { print: None, request: SentRequest::Read, notices: Vec::new() },
+                    );
                     self.queue.fly(target.clone());
                     self.out.push(Command::Read(target));
                 }

@@ -1,7 +1,7 @@
 //! Events, as `kubectl describe` shows them: the one writer for members and for the hub's own API.
 //!
 //! ```text
-//!   tell(Notice) ──▶ a bounded queue ──▶ Budget: said before? too many? ──▶ one request at a time
+//!   tell(Notice) ──▶ a bounded queue ──▶ Budget: said before? too many? ──▶ a line in the log, one request at a time
 //!        └─ full: dropped                     └─ dropped
 //! ```
 //!
@@ -81,23 +81,33 @@ impl Events {
     /// Tells it, unless too much is waiting.
     pub fn tell(&self, notice: Notice) {
         if let Err(dropped) = self.0.try_send(notice) {
-            let (mpsc::error::TrySendError::Full(notice) | mpsc::error::TrySendError::Closed(notice)) = dropped;
+            let (mpsc::error::TrySendError::Full(notice) | mpsc::error::TrySendError::Closed(notice)) =
+                dropped;
             tracing::debug!(object = %notice.about.name, reason = notice.reason, "an event was dropped: too many are waiting");
         }
     }
 }
 
-async fn write_all(client: Client, permit: Permit, (place, hint): (String, &str), mut told: mpsc::Receiver<Notice>) {
+async fn write_all(
+    client: Client,
+    permit: Permit,
+    (place, hint): (String, &str),
+    mut told: mpsc::Receiver<Notice>,
+) {
     let mut budget = Budget::new(Instant::now());
     let mut closed_until: Option<Instant> = None;
     let mut said_closed = false;
     while let Some(notice) = told.recv().await {
         let now = Instant::now();
-        if closed_until.is_some_and(|until| now < until) || !permit.holds() {
+        if !permit.holds() {
             continue;
         }
         if !budget.lets(&notice, now) {
             tracing::debug!(place, object = %notice.about.name, reason = notice.reason, "an event was dropped: it was told before, or there are too many");
+            continue;
+        }
+        log(&place, &notice);
+        if closed_until.is_some_and(|until| now < until) {
             continue;
         }
         match until_done(&client, &notice).await {
@@ -117,6 +127,16 @@ async fn write_all(client: Client, permit: Permit, (place, hint): (String, &str)
                 tracing::debug!(place, object = %notice.about.name, reason = notice.reason, why, "an event could not be written");
             }
         }
+    }
+}
+
+/// One line in the log: the budget bounds what a member can make of it.
+fn log(place: &str, Notice { about, warning, reason, message }: &Notice) {
+    let About { kind, namespace, name, .. } = about;
+    if *warning {
+        tracing::warn!(cluster = place, %kind, namespace, name, reason, "{message}");
+    } else {
+        tracing::debug!(cluster = place, %kind, namespace, name, reason, "{message}");
     }
 }
 

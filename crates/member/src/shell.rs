@@ -24,7 +24,7 @@ use crate::audit::because;
 use crate::core::Core;
 use crate::core::event::{Command, Event, Failure, Now};
 use crate::edge::Edge;
-use crate::events::{About, Events, Notice};
+use crate::events::Events;
 use crate::{Clients, Permit, Uplink};
 
 /// What helps when the hub may not create events in a member.
@@ -100,7 +100,7 @@ impl Shell {
                 for command in self.core.step(event, now()) {
                     match command {
                         Command::Report(up) => self.up.send(up),
-                        Command::Tell(notice) => tell(&told, &self.identity.cluster, *notice),
+                        Command::Tell(notice) => told.tell(*notice),
                         Command::Write(target, request) => {
                             let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
                             let edge = self.edge.clone();
@@ -152,18 +152,6 @@ impl Shell {
             warn!(cluster = %self.identity.cluster, "requests were still in flight when the member was stopped");
         }
     }
-}
-
-/// One line in the log, and an event.
-fn tell(events: &Events, cluster: &ClusterId, notice: Notice) {
-    let About { kind, namespace, name, .. } = &notice.about;
-    let (reason, message) = (notice.reason, &notice.message);
-    if notice.warning {
-        warn!(%cluster, %kind, namespace, name, reason, "{message}");
-    } else {
-        debug!(%cluster, %kind, namespace, name, reason, "{message}");
-    }
-    events.tell(notice);
 }
 
 fn note(event: &Event, pulse: &pulse::Pulse, cluster: &ClusterId) {

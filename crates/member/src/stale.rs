@@ -73,7 +73,10 @@ mod tests {
         assert_eq!(marks(&BTreeMap::new(), Some(before)), None);
         let times = times(Some(want));
         assert_eq!(times[&id("paris")], "2026-01-01 00:00 UTC");
-        assert_eq!((times.len(), super::times(Some("paris=long ago")).len(), super::times(None).len()), (2, 0, 0));
+        assert_eq!(
+            (times.len(), super::times(Some("paris=long ago")).len(), super::times(None).len()),
+            (2, 0, 0)
+        );
     }
 
     #[test]

@@ -48,11 +48,7 @@ fn columns(plural: &str) -> Vec<String> {
         (0, age, ours)
     } else {
         let sources = ("Sources", ".status.clusters[*].cluster".to_owned());
-        (
-            2,
-            age.clone(),
-            [("Ready", ready("status")), ("Reason", ready("reason")), sources, age, message],
-        )
+        (2, age.clone(), [("Ready", ready("status")), ("Reason", ready("reason")), sources, age, message])
     };
     let fact = |sign: char, version: &str, place: usize, (name, path): &(&str, String)| {
         let mut column = serde_json::json!({

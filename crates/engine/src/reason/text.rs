@@ -78,13 +78,17 @@ fn to_agree(about: &Disputed, winner: &str) -> String {
     let set = |field: &str| format!("To agree, set {field} of the Service there as in \"{winner}\".");
     match about {
         Disputed::Ports => {
-            format!("To agree, give the Service there the same ports (name, protocol and number) as in \"{winner}\".")
+            format!(
+                "To agree, give the Service there the same ports (name, protocol and number) as in \"{winner}\"."
+            )
         }
         Disputed::Type { headless: true } => {
-            "To agree, create the Service there anew with clusterIP: None, or delete its ServiceExport.".to_owned()
+            "To agree, create the Service there anew with clusterIP: None, or delete its ServiceExport."
+                .to_owned()
         }
         Disputed::Type { headless: false } => {
-            "To agree, create the Service there anew without clusterIP: None, or delete its ServiceExport.".to_owned()
+            "To agree, create the Service there anew without clusterIP: None, or delete its ServiceExport."
+                .to_owned()
         }
         Disputed::SessionAffinity(_) => set("spec.sessionAffinity"),
         Disputed::SessionAffinityConfig(_) => set("spec.sessionAffinityConfig"),

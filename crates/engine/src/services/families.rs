@@ -30,10 +30,8 @@ pub fn merge<'a>(exports: impl Iterator<Item = &'a [Family]> + Clone) -> Familie
         return Families { used: common, disagree: Vec::new() };
     }
     let lacks = |export: &[Family]| first.iter().any(|family| !export.contains(family));
-    let disagree = placed
-        .filter(|(_, export)| !export.is_empty() && lacks(export))
-        .map(|(at, _)| at)
-        .collect();
+    let disagree =
+        placed.filter(|(_, export)| !export.is_empty() && lacks(export)).map(|(at, _)| at).collect();
     Families { used: first, disagree }
 }
 

@@ -62,10 +62,7 @@ pub fn merge(exports: &[(ClusterId, Arc<Offer>)]) -> Ports {
         [] => Vec::new(),
         [(_, first), ..] => {
             let others = exports.iter().enumerate();
-            others
-                .filter(|(_, (_, offer))| !same_set(&first.ports, &offer.ports))
-                .map(|(at, _)| at)
-                .collect()
+            others.filter(|(_, (_, offer))| !same_set(&first.ports, &offer.ports)).map(|(at, _)| at).collect()
         }
     };
     let mut union: Vec<ServicePort> = union.into_iter().map(|(port, _)| port).collect();

@@ -33,7 +33,14 @@ pub fn export(
             | Invalid::Fenced(_)
             | Invalid::TooMuch(_) => ExportReady::Failed(ExportFailed::Invalid(why)),
         };
-        return Some(ExportStatus { uid, valid: Err(why), ready, conflicts: None, refused_keys: Vec::new(), reach: None });
+        return Some(ExportStatus {
+            uid,
+            valid: Err(why),
+            ready,
+            conflicts: None,
+            refused_keys: Vec::new(),
+            reach: None,
+        });
     }
     let ready = match sources.tally(id) {
         Tally { passing: 0, refused: Some(why), .. } => {

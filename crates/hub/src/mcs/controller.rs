@@ -66,7 +66,13 @@ impl Controller {
             core: MultiClusterServices::new(options.balancing.is_on()),
             writes,
             load_balancers: LoadBalancers::new(clusterset),
-            balancers: balancing::spawn(&options.balancing, client, &options.namespace, (permit, told), tasks),
+            balancers: balancing::spawn(
+                &options.balancing,
+                client,
+                &options.namespace,
+                (permit, told),
+                tasks,
+            ),
             balancing_news: BTreeSet::new(),
         };
         let mut listed =

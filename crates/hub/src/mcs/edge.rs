@@ -156,7 +156,13 @@ mod tests {
         ] {
             let asked = cross(spec.clone());
             assert_eq!((asked.intent.providers, asked.intent.consumers), (providers, consumers), "{spec}");
-            assert_eq!(asked.remarks.len() + asked.outdated.len(), said, "{:?} {:?}", asked.remarks, asked.outdated);
+            assert_eq!(
+                asked.remarks.len() + asked.outdated.len(),
+                said,
+                "{:?} {:?}",
+                asked.remarks,
+                asked.outdated
+            );
         }
     }
 

@@ -209,16 +209,23 @@ fn tell_health(events: &Events, id: &ClusterId, before: &Before, health: &Health
     let (status, reason, why) = health.condition();
     let Before::Was { status: old, reason: was } = before else { return };
     let (warning, told, message) = match (old.as_deref(), status) {
-        (None, "True") => {
-            (false, event::cluster::JOINED, "the member has joined: its API answers and is healthy".to_owned())
-        }
+        (None, "True") => (
+            false,
+            event::cluster::JOINED,
+            "the member has joined: its API answers and is healthy".to_owned(),
+        ),
         (Some("True"), "True") => return,
         (Some(_), "True") => {
             (false, event::cluster::BACK, "the member's API answers again and is healthy".to_owned())
         }
         (_, _) if was.as_deref() == Some(reason) => return,
         (_, _) => match health {
-            Health::NotReachable { .. } => (true, event::cluster::LOST, why),
+            Health::NotReachable { .. } => {
+                let message = format!(
+                    "the member's API does not answer: {why}; imports from it are marked stale or withdrawn, as each export's liveness says, when its lease has ended"
+                );
+                (true, event::cluster::LOST, message)
+            }
             Health::Refused { reason, .. } => (true, *reason, why),
             Health::Ready { .. }
             | Health::NotReady { .. }

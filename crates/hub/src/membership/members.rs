@@ -251,7 +251,8 @@ impl Members {
 
     /// Writes down what was learnt of its networks.
     pub(crate) fn pin(&mut self, id: ClusterId, learnt: Ranges) {
-        let (hub, permit, told) = (self.context.client.clone(), self.permit.clone(), self.sessions.told.clone());
+        let (hub, permit, told) =
+            (self.context.client.clone(), self.permit.clone(), self.sessions.told.clone());
         self.chores.spawn(async move { pin::write(&hub, &permit, &told, &id, &learnt).await });
     }
 

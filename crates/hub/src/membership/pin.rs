@@ -24,13 +24,7 @@ use crate::membership::networks::Ranges;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Pins what was learnt, for as long as it takes, and says so by an event.
-pub(crate) async fn write(
-    hub: &Client,
-    permit: &Permit,
-    told: &Events,
-    id: &ClusterId,
-    learnt: &Known,
-) {
+pub(crate) async fn write(hub: &Client, permit: &Permit, told: &Events, id: &ClusterId, learnt: &Known) {
     let text = |ranges: &[ipnet::IpNet]| Ranges(ranges.iter().copied().collect()).to_string();
     let annotations = json!({
         network::LEARNT_PODS: text(&learnt.pods), network::LEARNT_NODES: text(&learnt.nodes),

@@ -559,10 +559,14 @@ impl Propagator {
             return;
         }
         let message = match lost {
-            true => "no policy selects it any more: its copies in members are removed, unless the policy said to keep them",
+            true => {
+                "no policy selects it any more: its copies in members are removed, unless the policy said to keep them"
+            }
             false => "no policy selects it: it is not copied to any member",
         };
-        let message = format!("{message}; to bring it to members, create a PropagationPolicy whose resourceSelectors match its kind and name");
+        let message = format!(
+            "{message}; to bring it to members, create a PropagationPolicy whose resourceSelectors match its kind and name"
+        );
         self.tell(key, &uid, lost, event::policy::NOT_SELECTED, message);
     }
 
@@ -591,7 +595,8 @@ impl Propagator {
         if self.known != self.watched {
             return;
         }
-        let (idle, busy): (Vec<_>, Vec<_>) = self.policies.iter().partition(|(id, _)| self.placer.is_idle(id));
+        let (idle, busy): (Vec<_>, Vec<_>) =
+            self.policies.iter().partition(|(id, _)| self.placer.is_idle(id));
         for (_, (key, _)) in busy {
             // When it selects nothing again, that is told again.
             let place = (key.clone(), event::policy::APPLY_FAILED);

@@ -193,12 +193,8 @@ mod tests {
                 name: name.to_owned(),
             },
         };
-        let order = [
-            key(Part::Itself, "a"),
-            key(Part::Itself, "z"),
-            key(Part::Status, "a"),
-            key(Part::Status, "z"),
-        ];
+        let order =
+            [key(Part::Itself, "a"), key(Part::Itself, "z"), key(Part::Status, "a"), key(Part::Status, "z")];
         assert!(order.is_sorted());
     }
 }

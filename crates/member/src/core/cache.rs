@@ -188,7 +188,8 @@ fn since(conditions: &[ConditionBody], printer: &Fingerprinter) -> Vec<Since> {
 /// Stands for what conditions of an export say, but for the message of `Ready`: it names other clusters.
 pub fn outline(conditions: &[ConditionBody], printer: &Fingerprinter) -> Fingerprint {
     let but = |c: &ConditionBody| (*c.kind != *condition::export::READY).then(|| c.message.clone());
-    let said: Vec<_> = conditions.iter().map(|c| (c.kind.clone(), c.status, c.reason.clone(), but(c))).collect();
+    let said: Vec<_> =
+        conditions.iter().map(|c| (c.kind.clone(), c.status, c.reason.clone(), but(c))).collect();
     printer.print(Some(&said))
 }
 

@@ -113,7 +113,9 @@ impl Core {
             (Target::Import(_), Drift::Changed) | (Target::Service(..), _) => {
                 "Change the Service or its ServiceExport in those clusters instead."
             }
-            (Target::Slice(..), _) => "Change the Pods or the EndpointSlice in the cluster they come from instead.",
+            (Target::Slice(..), _) => {
+                "Change the Pods or the EndpointSlice in the cluster they come from instead."
+            }
             (
                 Target::ImportStatus(_)
                 | Target::ExportStatus(_)
@@ -264,7 +266,8 @@ impl Core {
     ) -> Vec<(&'a ConditionBody, Option<Option<bool>>)> {
         let changed = |condition: &'a ConditionBody| {
             let old = before.iter().find(|Since(kind, ..)| *kind == condition.kind);
-            let same = old.is_some_and(|Since(.., print)| *print == self.cache.printer.print(Some(condition)));
+            let same =
+                old.is_some_and(|Since(.., print)| *print == self.cache.printer.print(Some(condition)));
             (!same).then(|| (condition, old.map(|Since(_, status, ..)| *status)))
         };
         conditions.iter().filter_map(changed).collect()
@@ -274,8 +277,7 @@ impl Core {
 /// The sources of an import whose endpoints were withdrawn.
 pub(super) fn withdrawn(plan: &ImportPlan) -> BTreeSet<ClusterId> {
     let ImportPlan::Present { slices, .. } = plan else { return BTreeSet::new() };
-    let lost = slices
-        .iter()
-        .filter(|(_, from)| matches!(from, SlicesFrom::Nothing(WhyNothing::Withdrawn(_))));
+    let lost =
+        slices.iter().filter(|(_, from)| matches!(from, SlicesFrom::Nothing(WhyNothing::Withdrawn(_))));
     lost.map(|(source, _)| source.clone()).collect()
 }

@@ -251,7 +251,10 @@ impl Core {
             Some(copy) => copy.doubted = true,
             None => {
                 // Something that we do not know of has the name.
-                self.sent.insert(target.clone(), super::Sent { print: None, request: SentRequest::Read, notices: Vec::new() });
+                self.sent.insert(
+                    target.clone(),
+                    super::Sent { print: None, request: SentRequest::Read, notices: Vec::new() },
+                );
                 self.queue.fly(target.clone());
                 self.out.push(super::Command::Read(target));
                 return;

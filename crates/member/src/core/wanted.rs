@@ -156,7 +156,8 @@ pub fn import_status(
 ) -> ImportStatusBody {
     let (status, reason, message) = match (&import.ready, derived) {
         (ImportReady::Ready, DerivedState::Usable) => {
-            let none_left = !import.clusters.is_empty() && import.clusters.iter().all(|one| lost.contains(one));
+            let none_left =
+                !import.clusters.is_empty() && import.clusters.iter().all(|one| lost.contains(one));
             let reason = match (none_left, stale.is_empty()) {
                 (true, _) => reasons::import::SOURCES_LOST,
                 (false, false) => reasons::import::SOURCES_STALE,

@@ -89,7 +89,11 @@ mod tests {
         assert_eq!(told(&mut budget, start), 50);
         assert_eq!(told(&mut budget, start), 0);
         assert_eq!(told(&mut budget, start + Duration::from_secs(1)), 5);
-        assert_eq!(told(&mut budget, start + Duration::from_secs(3600)), 50, "no more than a burst is saved up");
+        assert_eq!(
+            told(&mut budget, start + Duration::from_secs(3600)),
+            50,
+            "no more than a burst is saved up"
+        );
         assert!(budget.told.len() <= MOST);
     }
 }

@@ -214,7 +214,11 @@ mod tests {
                 "Exported, but no other cluster imports it: n0, n1, n2, n3, n4, n5, n6, n7 (no namespace prod), 2 more. To import the service there, create the namespace prod.",
             ),
         ] {
-            assert_eq!(exported_message(&status(reach(clusters)), &prod, &id("m1"), true), want, "{clusters}");
+            assert_eq!(
+                exported_message(&status(reach(clusters)), &prod, &id("m1"), true),
+                want,
+                "{clusters}"
+            );
         }
     }
 

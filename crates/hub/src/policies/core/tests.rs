@@ -197,9 +197,7 @@ fn a_template_that_no_policy_selects_is_told_once_and_not_when_others_made_it() 
             "metadata": {"name": "deployments", "namespace": "shop"},
             "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}]}})
     };
-    let template = |name: &str| {
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"}})
-    };
+    let template = |name: &str| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"}});
     let kind = Kind::new("apps/v1", "Deployment");
     see(&mut propagator, Source::Propagation(Scope::Namespace), policy("web"));
     propagator.work(NOW);

@@ -15,11 +15,11 @@ use atoll_engine::time::Time;
 use atoll_engine::world::Change;
 
 use crate::core::Core;
-use crate::events::Notice;
 use crate::core::event::{
     Answer, Command, Event, Failure, Gone, Now, OwnImport, OwnService, OwnSlice, Request, Seen,
 };
 use crate::core::object::{Attached, ImportStatusBody, Kind, ObjectName, SliceBody, Target, Version};
+use crate::events::Notice;
 use atoll_link::{Assignment, Problem, Up};
 
 pub(super) fn id(text: &str) -> ClusterId {

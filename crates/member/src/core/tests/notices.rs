@@ -34,6 +34,9 @@ fn a_stale_source_is_told_once_and_so_is_its_return() {
     cluster.assign();
     cluster.settle();
     let back = ready(&cluster);
-    assert_eq!((back.status, back.reason.as_str(), back.message.as_str()), (Some(true), "Ready", "Imported from a."));
+    assert_eq!(
+        (back.status, back.reason.as_str(), back.message.as_str()),
+        (Some(true), "Ready", "Imported from a.")
+    );
     assert_eq!(reasons(&cluster), ["SourcesStale", "ImportChanged"]);
 }

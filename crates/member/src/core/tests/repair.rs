@@ -16,8 +16,17 @@ fn what_somebody_deletes_is_made_again() {
         assert_eq!(cluster.log[0], format!("create {name}"));
         let [told] = &cluster.told[..] else { panic!("{name}: {:?}", cluster.told) };
         assert!(told.warning && told.reason == "DriftRepaired", "{told:?}");
-        assert!(told.message.starts_with("It was deleted, and has been created again: it follows the service exported by a."), "{told:?}");
-        assert_eq!(told.about.uid.as_deref(), Some(cluster.api[name].version.uid.as_str()), "it is about the new one");
+        assert!(
+            told.message.starts_with(
+                "It was deleted, and has been created again: it follows the service exported by a."
+            ),
+            "{told:?}"
+        );
+        assert_eq!(
+            told.about.uid.as_deref(),
+            Some(cluster.api[name].version.uid.as_str()),
+            "it is about the new one"
+        );
     }
 }
 
