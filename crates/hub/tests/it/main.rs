@@ -7,6 +7,7 @@ mod containment;
 mod imports;
 mod joining;
 mod mcs;
+mod objects;
 mod policies;
 mod sharing;
 mod world;
