@@ -486,7 +486,13 @@ impl Propagator {
             }
             Outcome::Placed(placed) => {
                 self.fresh.remove(key);
-                self.told.remove(&(key.clone(), event::policy::NOT_SELECTED));
+                let has_policy = |placed: &Placed| placed.decision.as_ref().map(|one| one.policy.is_some());
+                let before = self.items.get(key).and_then(|item| item.placed.as_ref()).and_then(has_policy);
+                match (before, has_policy(&placed)) {
+                    (Some(true), Some(false)) => self.tell_left(key),
+                    (_, Some(true)) => drop(self.told.remove(&(key.clone(), event::policy::NOT_SELECTED))),
+                    (_, Some(false) | None) => {}
+                }
                 let item = self.items.entry(key.clone()).or_default();
                 for id in placed.copies.keys() {
                     item.holders.entry(id.clone()).or_insert(Held::Silent);
@@ -547,27 +553,24 @@ impl Propagator {
         }
     }
 
-    /// A template that lost its policy, or a new workload or Service that none selects: said once, on the template. Others, such as the
-    /// ConfigMaps that Kubernetes makes itself, are none of our business.
+    /// A new workload or Service that no policy selects: said once, on the template. Others, such as the ConfigMaps that Kubernetes makes
+    /// itself, are none of our business.
     fn tell_unselected(&mut self, key: &ObjectKey) {
         let fresh = self.fresh.remove(key);
         let Some(template) = self.placer.template(key) else { return };
         let uid = uid(Some(template));
-        let lost = self.items.get(key).is_some_and(|item| item.placed.is_some());
         let foreign = is_control_plane(&key.namespace) || self.implied.contains_key(key);
-        if foreign || !(lost || fresh && is_service_or_workload(&key.kind)) {
-            return;
+        if fresh && !foreign && is_service_or_workload(&key.kind) {
+            let message = "no policy selects it: it is not copied to any member; to bring it to members, create a PropagationPolicy whose resourceSelectors match its kind and name";
+            self.tell(key, &uid, false, event::policy::NOT_SELECTED, message.to_owned());
         }
-        let message = match lost {
-            true => {
-                "no policy selects it any more: its copies in members are removed, unless the policy said to keep them"
-            }
-            false => "no policy selects it: it is not copied to any member",
-        };
-        let message = format!(
-            "{message}; to bring it to members, create a PropagationPolicy whose resourceSelectors match its kind and name"
-        );
-        self.tell(key, &uid, lost, event::policy::NOT_SELECTED, message);
+    }
+
+    /// A template whose policy is gone, or turned away from it: what it has stays.
+    fn tell_left(&mut self, key: &ObjectKey) {
+        let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
+        let message = "its policy is gone, or does not select it any more: its copies stay in members and follow it; delete it here to remove them, or create a PropagationPolicy that selects it";
+        self.tell(key, &uid, true, event::policy::NOT_SELECTED, message.to_owned());
     }
 
     fn tell_of(&mut self, key: &ObjectKey) {

@@ -190,7 +190,7 @@ fn told(commands: &[Command]) -> Vec<(&'static str, bool, String)> {
 }
 
 #[test]
-fn a_template_that_no_policy_selects_is_told_once_and_not_when_others_made_it() {
+fn a_new_template_that_no_policy_selects_is_told_once_and_so_is_one_that_lost_its_policy() {
     let mut propagator = bound().0;
     let policy = |name: &str| {
         json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
