@@ -151,7 +151,7 @@ impl Lead {
             mirror::Controller::start(client, watches.clone(), Arc::clone(&hub), writes, tasks).await?;
         let (reporter, reports) = unbounded_channel();
         let members =
-            Members::new(context.clone(), hub, clusterset, permit, reporter, seen, policies.clone(), told);
+            Members::new(context.clone(), hub, clusterset, (permit, told), reporter, seen, policies.clone());
         let questions = context.options.questions.hear();
         let lead = Self {
             context,

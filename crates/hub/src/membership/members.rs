@@ -51,11 +51,10 @@ impl Members {
         context: Context,
         hub: Arc<str>,
         clusterset: Arc<str>,
-        permit: Permit,
+        (permit, told): (Permit, Events),
         reports: UnboundedSender<Heard>,
         events: UnboundedSender<Event>,
         policies: Policies,
-        told: Events,
     ) -> Self {
         let (client, copies) = (context.client.clone(), policies.reports());
         let sessions = Sessions {

@@ -553,7 +553,7 @@ impl Propagator {
         }
     }
 
-    /// A new workload or Service that no policy selects: said once, on the template. Others, such as the ConfigMaps that Kubernetes makes
+    /// A new workload or Service that no policy selects: said once, on the template. Others, such as the `ConfigMaps` that Kubernetes makes
     /// itself, are none of our business.
     fn tell_unselected(&mut self, key: &ObjectKey) {
         let fresh = self.fresh.remove(key);
