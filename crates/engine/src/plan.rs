@@ -15,6 +15,7 @@ use crate::facts::{
 use crate::fences::Fenced;
 use crate::names::{ClusterId, Hostname, NodeName, PortName, ServiceKey, ServiceName, SliceName, Uid, Zone};
 use crate::network::Family;
+use crate::reason::reach::Reach;
 use crate::reason::{
     Conflict, CrossNote, ExportReady, ImportNote, ImportReady, Invalid, Kept, KeyRefused, SliceNote,
     Withdrawn,
@@ -295,6 +296,9 @@ pub struct ExportStatus {
     pub conflicts: Option<Arc<[Conflict]>>,
     /// Exported labels and annotations that do not travel.
     pub refused_keys: Vec<KeyRefused>,
+    /// Where the service is imported; the same for all exports. None if it is not exported.
+    #[serde(default)]
+    pub reach: Option<Arc<Reach>>,
 }
 
 /// What differs between a plan and the one before it.

@@ -1,6 +1,7 @@
 //! Why: each outcome carries the fact that decided it. Prose is made in [`text`] only.
 
 mod code;
+pub mod reach;
 pub mod text;
 
 use std::sync::Arc;
@@ -67,6 +68,9 @@ pub struct Conflict {
     pub disagree: usize,
     /// How many clusters export the service.
     pub of: usize,
+    /// The first of those that disagree, in order of precedence; at most [`reach::MOST_NAMED`].
+    #[serde(default)]
+    pub who: Vec<ClusterId>,
 }
 
 /// What exports can disagree on, with the value in use.

@@ -6,6 +6,7 @@
 //! | [`merge`] | one service out of many: [`ports`], [`families`], [`exported`] labels |
 //! | [`sources`] | each source's slices, once for all importers: [`slices`], [`naming`] |
 //! | [`importer`] | what each cluster gets: families cut, [`withdraw`], locality |
+//! | [`reached`] | which clusters import it, for all its exports |
 //! | [`status`] | what each export is told |
 //! | [`mcs`] | what a `MultiClusterService` asks for: its providers' slices in its consumers |
 //! | [`balancing`] | what a `MultiClusterService`'s balancer leads to |
@@ -22,6 +23,7 @@ pub mod merge;
 pub mod naming;
 pub mod ports;
 pub mod precedence;
+pub mod reached;
 pub mod recall;
 pub mod slices;
 pub mod sources;
@@ -47,6 +49,7 @@ use crate::intent::imports::{ImportPort, Wanted};
 use crate::memory::ServiceMemory;
 use crate::names::{ClusterId, ServiceKey};
 use crate::plan::{ClusterPlan, ImportPlan, Plan, WhyAbsent, WhyUntouched};
+use crate::reason::reach::Reach;
 use crate::time::Time;
 use crate::world::{Cluster, World};
 
@@ -57,6 +60,7 @@ pub struct Cache {
     merged: Option<Arc<Merged>>,
     sources: Sources,
     crossing: mcs::Cache,
+    reach: Option<Arc<Reach>>,
 }
 
 impl Cache {
@@ -87,7 +91,7 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
 
     let mut crossed = mcs::cross(world, key, &fence, &mut cache.crossing);
     let targets = naming::derived(key);
-    let mut clusters = LiteMap::with_capacity(world.clusters.len());
+    let mut imports = Vec::with_capacity(world.clusters.len());
     let mut shared: Vec<(&Capabilities, &[ImportPort], Derived, ImportPlan)> = Vec::new();
     for (id, cluster) in &world.clusters {
         let import = match import(world, key, (id, cluster), &fence, &recalled, merged.as_deref()) {
@@ -122,7 +126,14 @@ pub fn plan(world: &World, key: &ServiceKey, cache: &mut Cache, now: Time) -> (P
                 }
             }
         };
-        let export = status::export(world, key, id, &recalled.invalid, merged.as_deref(), &cache.sources);
+        imports.push((id, cluster.contact, import));
+    }
+    cache.reach = merged.as_ref().map(|_| reached::by(&imports, cache.reach.take()));
+    let mut clusters = LiteMap::with_capacity(world.clusters.len());
+    for (id, _, import) in imports {
+        let reach = cache.reach.as_ref();
+        let export =
+            status::export(world, key, id, &recalled.invalid, merged.as_deref(), &cache.sources, reach);
         let (dispatch, follow) = crossed.of(id);
         clusters.insert(id.clone(), Arc::new(ClusterPlan { import, export, dispatch, follow }));
     }

@@ -3,5 +3,4 @@
 pub(crate) mod conditions;
 pub(crate) mod crd;
 pub(crate) mod debounce;
-pub(crate) mod events;
 pub(crate) mod write_queue;

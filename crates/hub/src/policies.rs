@@ -30,6 +30,7 @@ use atoll_engine::placement::access::Question;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_link::{CopyReport, Down};
 use atoll_member::Permit;
+use atoll_member::events::{About, Events, Notice};
 use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
@@ -200,7 +201,7 @@ pub(crate) fn spawn(
     watches: Client,
     rules: Rules,
     sealer: Sealer,
-    permit: Permit,
+    (permit, told_of): (Permit, Events),
     there: BTreeMap<ServiceKey, Implied>,
     tasks: &mut JoinSet<()>,
 ) -> (Policies, UnboundedReceiver<News>) {
@@ -216,7 +217,7 @@ pub(crate) fn spawn(
     }
     let (explain, asked) = channel(QUESTIONS);
     let inputs = Inputs { members, reported, implies, absents, asked, tried };
-    tasks.spawn(Shell::run(propagator, client, watches, permit, inputs, told));
+    tasks.spawn(Shell::run(propagator, client, watches, (permit, told_of), inputs, told));
     (Policies { membership, reports, implied, sealer, absent, explain, trials }, news)
 }
 
@@ -300,6 +301,7 @@ struct Shell {
     writes: UnboundedSender<(WriteKey, Write)>,
     questions: UnboundedSender<Question>,
     news: UnboundedSender<News>,
+    told: Events,
     tasks: JoinSet<()>,
 }
 
@@ -308,7 +310,7 @@ impl Shell {
         mut propagator: Propagator,
         client: Client,
         watches: Client,
-        permit: Permit,
+        (permit, told): (Permit, Events),
         inputs: Inputs,
         news: UnboundedSender<News>,
     ) {
@@ -326,7 +328,8 @@ impl Shell {
         let (questions, to_ask) = unbounded_channel();
         tasks.spawn(ask::ask_all(client.clone(), to_ask, events.clone()));
         tasks.spawn(write::write_all(client, permit, to_write, events.clone()));
-        let mut shell = Self { watches, members: BTreeMap::new(), events, writes, questions, news, tasks };
+        let members = BTreeMap::new();
+        let mut shell = Self { watches, members, events, writes, questions, news, told, tasks };
         for source in Source::FIXED {
             shell.watch(kind_of(&source), source);
         }
@@ -410,7 +413,14 @@ impl Shell {
             Command::PutStatus(key, status) => (key, Part::Status, Write::Status(status)),
             Command::DeleteBinding(key) => (key, Part::Itself, Write::Delete),
             Command::Tell { of, uid, warning, reason, message } => {
-                (of, Part::Told(reason), Write::Tell { uid, warning, reason, message })
+                let about = About {
+                    api_version: of.kind.api_version.to_string().into(),
+                    kind: of.kind.kind.to_string().into(),
+                    namespace: of.namespace,
+                    name: of.name,
+                    uid: Some(uid),
+                };
+                return self.told.tell(Notice { about, warning, reason, message });
             }
         };
         let _ = self.writes.send((WriteKey { object, part }, write));

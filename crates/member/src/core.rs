@@ -16,6 +16,7 @@ mod diff;
 mod dispatched;
 pub mod event;
 pub mod facts;
+mod notices;
 pub mod object;
 mod outcome;
 pub mod queue;
@@ -41,11 +42,13 @@ use self::diff::Verdict;
 use self::dispatched::Dispatched;
 use self::event::{Command, Event, Now};
 use self::facts::Facts;
+use self::notices::Drifts;
 use self::object::{Fingerprint, Kind, PropertyName, Target};
 use self::queue::{Flight, Queue};
 use self::replaced::Replaced;
 use self::sync::Gate;
 use crate::Identity;
+use crate::events::Notice;
 use atoll_link::{Assignment, Problem, Up};
 
 /// How long a cluster's own slices wait for the remote consumers' writes: those are first, and API servers on one machine or
@@ -82,6 +85,11 @@ pub struct Core {
     /// Services that were told to be held and are not planned yet.
     told: BTreeSet<ServiceKey>,
     problems: BTreeMap<Problem, Instant>,
+    drifts: Drifts,
+    /// An answer to one of our own requests is taken in.
+    answering: bool,
+    /// When the first event came.
+    began: Option<Instant>,
     out: Vec<Command>,
 }
 
@@ -89,6 +97,8 @@ pub struct Core {
 struct Sent {
     print: Option<Fingerprint>,
     request: SentRequest,
+    /// What is told when it is done.
+    notices: Vec<Notice>,
 }
 
 /// What was sent, as far as the answer needs it.
@@ -123,12 +133,16 @@ impl Core {
             dispatched: Dispatched::default(),
             told: BTreeSet::new(),
             problems: BTreeMap::new(),
+            drifts: Drifts::default(),
+            answering: false,
+            began: None,
             out: Vec::new(),
         }
     }
 
     /// Takes in what happened; says what is to be done.
     pub fn step(&mut self, event: Event, now: Now) -> Vec<Command> {
+        self.began.get_or_insert(now.instant);
         match event {
             Event::ListStarted(kind) => self.gate.start(kind),
             Event::Listed(kind) => self.listed(kind),
@@ -169,6 +183,7 @@ impl Core {
             match self.judge(&target, now) {
                 Verdict::Settled => {
                     self.queue.settled(&target);
+                    self.drifts.over(&target);
                     if let Target::Slice(key, name) = &target {
                         self.replaced.forget(key, name);
                     }
@@ -185,7 +200,10 @@ impl Core {
                     self.made(&target);
                 }
                 Verdict::Read => {
-                    self.sent.insert(target.clone(), Sent { print: None, request: SentRequest::Read });
+                    self.sent.insert(
+                        target.clone(),
+                        Sent { print: None, request: SentRequest::Read, notices: Vec::new() },
+                    );
                     self.queue.fly(target.clone());
                     self.out.push(Command::Read(target));
                 }
@@ -194,7 +212,8 @@ impl Core {
                     if let (Target::Slice(key, name), false) = (&target, request.deletes()) {
                         self.replaced.forget(key, name); // It stays after all.
                     }
-                    self.sent.insert(target.clone(), Sent { print, request: kind });
+                    let notices = self.notices_of(&request);
+                    self.sent.insert(target.clone(), Sent { print, request: kind, notices });
                     self.queue.fly(target.clone());
                     self.out.push(Command::Write(target, Box::new(request)));
                 }

@@ -19,6 +19,7 @@ pub mod copies;
 pub mod core;
 mod edge;
 mod enter;
+pub mod events;
 mod health;
 mod identify;
 pub mod imagine;

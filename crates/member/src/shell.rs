@@ -24,8 +24,11 @@ use crate::audit::because;
 use crate::core::Core;
 use crate::core::event::{Command, Event, Failure, Now};
 use crate::edge::Edge;
+use crate::events::Events;
 use crate::{Clients, Permit, Uplink};
 
+/// What helps when the hub may not create events in a member.
+const MAY_NOT_TELL: &str = "`atoll join` again adds the right to the hub's role in this member";
 /// How many objects of watches may wait: a list is read no faster than it is taken in.
 const WATCHED: usize = 256;
 /// How long requests in flight may take to end when the member is stopped.
@@ -87,6 +90,8 @@ impl Shell {
         let pulse = pulse::Pulse::new(self.identity.cluster.clone(), self.up.clone());
         let mut tasks = watch::all(&self.clients.watches, &self.edge, &events, &pulse);
         tasks.spawn(pulse::beat(self.clients.writes.clone(), pulse.clone(), events));
+        let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
+        let told = Events::start(client, permit, self.identity.cluster.to_string(), MAY_NOT_TELL);
         let mut flying = FuturesUnordered::new();
         let mut permits = self.permit.changes();
         let mut inbox = VecDeque::from([Event::Permitted(self.permit.holds())]);
@@ -95,6 +100,7 @@ impl Shell {
                 for command in self.core.step(event, now()) {
                     match command {
                         Command::Report(up) => self.up.send(up),
+                        Command::Tell(notice) => told.tell(*notice),
                         Command::Write(target, request) => {
                             let (client, permit) = (self.clients.writes.clone(), self.permit.clone());
                             let edge = self.edge.clone();
@@ -153,7 +159,7 @@ fn note(event: &Event, pulse: &pulse::Pulse, cluster: &ClusterId) {
         Event::Wrote(target, Err(failure)) | Event::Read(target, Err(failure)) => (target, failure),
         _ => return pulse.alive(),
     };
-    debug!(%cluster, %target, ?failure, "a request failed");
+    debug!(%cluster, %target, why = %failure, "a request failed");
 }
 
 async fn sleep_until(wake: Option<Instant>) {

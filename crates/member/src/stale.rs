@@ -34,6 +34,16 @@ pub(crate) fn marks(stale: &BTreeMap<ClusterId, StaleMark>, now: Option<&str>) -
     if marks.is_empty() { None } else { Some(marks.join(",").into()) }
 }
 
+/// Since when which sources are stale, to the minute, as a person reads it.
+pub(crate) fn times(marks: Option<&str>) -> BTreeMap<ClusterId, String> {
+    let marks = marks.unwrap_or_default().split(',').filter_map(|mark| mark.split_once('='));
+    let read = |(cluster, at): (&str, &str)| {
+        let at = at.parse::<Timestamp>().ok()?;
+        Some((ClusterId::parse(cluster).ok()?, at.strftime("%Y-%m-%d %H:%M UTC").to_string()))
+    };
+    marks.filter_map(read).collect()
+}
+
 /// A time as Kubernetes writes it, to the second.
 pub(crate) fn rfc3339(time: Time) -> String {
     timestamp(time).to_string()
@@ -61,6 +71,12 @@ mod tests {
         assert_eq!(marks(&stale, Some(before)).as_deref(), Some(want));
         assert_eq!(marks(&stale, Some(want)).as_deref(), Some(want), "writing twice changes nothing");
         assert_eq!(marks(&BTreeMap::new(), Some(before)), None);
+        let times = times(Some(want));
+        assert_eq!(times[&id("paris")], "2026-01-01 00:00 UTC");
+        assert_eq!(
+            (times.len(), super::times(Some("paris=long ago")).len(), super::times(None).len()),
+            (2, 0, 0)
+        );
     }
 
     #[test]

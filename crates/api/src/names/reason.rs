@@ -49,6 +49,10 @@ pub mod export {
 pub mod import {
     /// `Ready` is True.
     pub const READY: &str = "Ready";
+    /// `Ready` is True, and some sources are not reached: their endpoints may be out of date. The message names them. Ours.
+    pub const SOURCES_STALE: &str = "SourcesStale";
+    /// `Ready` is False: every source is lost, and its endpoints were withdrawn. Ours.
+    pub const SOURCES_LOST: &str = "SourcesLost";
     /// `Ready` is False or Unknown: on its way, not usable yet.
     pub const PENDING: &str = "Pending";
     /// `Ready` is False: the derived Service can't be called anything, since Services of others have its names. Ours.

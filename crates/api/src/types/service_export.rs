@@ -20,7 +20,15 @@ use serde::{Deserialize, Serialize};
     status = "ServiceExportStatus",
     derive = "Default",
     derive = "PartialEq",
-    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
+        "description": "Whether other clusters get the service"}"#,
+    printcolumn = r#"{"name": "Conflict", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Conflict\")].status",
+        "description": "Whether clusters disagree about the service"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason",
+        "description": "Why it is ready or not"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message",
+        "description": "Who imports the service, and what is wrong", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase", remote = "Self")]
 pub struct ServiceExportSpec {

@@ -22,7 +22,15 @@ use serde::{Deserialize, Serialize};
         "description": "ClusterSetIP or Headless"}"#,
     printcolumn = r#"{"name": "IP", "type": "string", "jsonPath": ".spec.ips",
         "description": "The addresses at which this cluster reaches the service"}"#,
-    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
+        "description": "Whether the service can be used in this cluster"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason",
+        "description": "Why it is ready or not; SourcesStale if a source is not reached"}"#,
+    printcolumn = r#"{"name": "Sources", "type": "string", "jsonPath": ".status.clusters[*].cluster",
+        "description": "The clusters that export the service"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name": "Message", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message",
+        "description": "The sources, those that are stale, and what is wrong", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase", remote = "Self")]
 pub struct ServiceImportSpec {

@@ -2,7 +2,11 @@
 //!
 //! Messages change only when a fact does: no ages, no counts of endpoints, or each slice change would cost a status write.
 
+mod reach;
+
 use std::borrow::Cow;
+
+pub use reach::{exported_message, imported_message, not_imported, some};
 
 use atoll_api::names::reason;
 
@@ -35,13 +39,16 @@ pub fn conflict_message(conflicts: &[Conflict]) -> String {
 }
 
 /// One conflict.
-pub fn conflict(Conflict { about, winner, disagree, of }: &Conflict) -> String {
+pub fn conflict(conflict: &Conflict) -> String {
+    let Conflict { about, winner, disagree, of, who } = conflict;
+    let who = some(who, *disagree);
+    let agree = to_agree(about, winner.as_str());
     let (field, using) = match about {
         Disputed::Ports => {
             let clash =
                 format!("where they clash those of the service export in \"{winner}\", which has precedence");
             return format!(
-                "Conflicting ports. Using the union of all ports, and {clash}. {disagree}/{of} clusters disagree."
+                "Conflicting ports. Using the union of all ports, and {clash}. {disagree}/{of} clusters disagree: {who}. {agree}"
             );
         }
         Disputed::Type { headless } => ("type", quoted(import_type(*headless))),
@@ -62,8 +69,39 @@ pub fn conflict(Conflict { about, winner, disagree, of }: &Conflict) -> String {
         Disputed::IpFamilies(used) => ("IP families", quoted(&families(used))),
     };
     format!(
-        "Conflicting {field}. Using {using} from the service export in \"{winner}\", which has precedence. {disagree}/{of} clusters disagree."
+        "Conflicting {field}. Using {using} from the service export in \"{winner}\", which has precedence. {disagree}/{of} clusters disagree: {who}. {agree}"
     )
+}
+
+/// What ends a conflict.
+fn to_agree(about: &Disputed, winner: &str) -> String {
+    let set = |field: &str| format!("To agree, set {field} of the Service there as in \"{winner}\".");
+    match about {
+        Disputed::Ports => {
+            format!(
+                "To agree, give the Service there the same ports (name, protocol and number) as in \"{winner}\"."
+            )
+        }
+        Disputed::Type { headless: true } => {
+            "To agree, create the Service there anew with clusterIP: None, or delete its ServiceExport."
+                .to_owned()
+        }
+        Disputed::Type { headless: false } => {
+            "To agree, create the Service there anew without clusterIP: None, or delete its ServiceExport."
+                .to_owned()
+        }
+        Disputed::SessionAffinity(_) => set("spec.sessionAffinity"),
+        Disputed::SessionAffinityConfig(_) => set("spec.sessionAffinityConfig"),
+        Disputed::InternalTrafficPolicy(_) => set("spec.internalTrafficPolicy"),
+        Disputed::TrafficDistribution(_) => set("spec.trafficDistribution"),
+        Disputed::IpFamilies(_) => set("spec.ipFamilies"),
+        Disputed::Labels => {
+            format!("To agree, set spec.exportedLabels of the ServiceExport there as in \"{winner}\".")
+        }
+        Disputed::Annotations => {
+            format!("To agree, set spec.exportedAnnotations of the ServiceExport there as in \"{winner}\".")
+        }
+    }
 }
 
 /// The message of `Valid`.
@@ -71,10 +109,10 @@ pub fn valid_message(valid: Result<(), Invalid>) -> Cow<'static, str> {
     let text = match valid {
         Ok(()) => "The service can be exported.",
         Err(Invalid::NoService) => {
-            "This namespace has no Service of this name. Create it, or delete the export."
+            "This namespace has no Service of this name. Create the Service, or delete the ServiceExport; if the name is misspelled, export the Service's own name."
         }
         Err(Invalid::ExternalName) => {
-            "A Service of type ExternalName can't be exported: it has no endpoints."
+            "A Service of type ExternalName can't be exported: it has no endpoints. Export a Service with a selector or EndpointSlices, or create the same ExternalName Service in each cluster."
         }
         Err(Invalid::DerivedService) => {
             "The Service was created by a multi-cluster controller, and exporting it would cause a loop. Export the original Service."
@@ -130,6 +168,12 @@ pub fn export_message(ready: &ExportReady, refused_keys: &[KeyRefused]) -> Strin
             format!("No endpoint can be reached from other clusters: each has {}.", address_refused(*why))
         }
     };
+    refused_keys_text(refused_keys, &mut text);
+    text
+}
+
+/// What does not travel, after what was said before.
+fn refused_keys_text(refused_keys: &[KeyRefused], text: &mut String) {
     for KeyRefused { key, why } in refused_keys {
         let why = match why {
             WhyKeyRefused::Reserved => "its prefix is reserved",
@@ -138,7 +182,6 @@ pub fn export_message(ready: &ExportReady, refused_keys: &[KeyRefused]) -> Strin
         };
         text.push_str(&format!(" Exported label or annotation {key:?} is not exported: {why}."));
     }
-    text
 }
 
 /// The message of an import's `Ready`.
@@ -397,7 +440,7 @@ mod tests {
     use crate::fixture::id;
 
     fn disputed(about: Disputed) -> Conflict {
-        Conflict { about, winner: id("cluster-1"), disagree: 2, of: 5 }
+        Conflict { about, winner: id("cluster-1"), disagree: 2, of: 5, who: vec![id("c2"), id("c3")] }
     }
 
     #[test]
@@ -406,9 +449,11 @@ mod tests {
         assert_eq!(conflict_reason(&conflicts), "TypeConflict,PortConflict");
         assert_eq!(
             conflict_message(&conflicts),
-            "Conflicting type. Using \"ClusterSetIP\" from the service export in \"cluster-1\", which has precedence. 2/5 clusters disagree. \
+            "Conflicting type. Using \"ClusterSetIP\" from the service export in \"cluster-1\", which has precedence. 2/5 clusters disagree: c2, c3. \
+             To agree, create the Service there anew without clusterIP: None, or delete its ServiceExport. \
              Conflicting ports. Using the union of all ports, and where they clash those of the service export in \
-             \"cluster-1\", which has precedence. 2/5 clusters disagree."
+             \"cluster-1\", which has precedence. 2/5 clusters disagree: c2, c3. \
+             To agree, give the Service there the same ports (name, protocol and number) as in \"cluster-1\"."
         );
         assert_eq!(conflict_reason(&[]), "NoConflicts");
         let none = disputed(Disputed::TrafficDistribution(None));

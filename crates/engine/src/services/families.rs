@@ -7,12 +7,13 @@ use crate::network::Family;
 pub struct Families {
     /// In the winner's order; never empty.
     pub used: Vec<Family>,
-    /// How many exports lack one of them; more than none is an `IPFamilyConflict`.
-    pub disagree: usize,
+    /// The exports that lack one of them, by their places; any is an `IPFamilyConflict`.
+    pub disagree: Vec<usize>,
 }
 
 /// What all exports have, in the order of the first; or else what the first has. An export that names no family has no say.
 pub fn merge<'a>(exports: impl Iterator<Item = &'a [Family]> + Clone) -> Families {
+    let placed = exports.clone().enumerate();
     let exports = exports.filter(|families| !families.is_empty());
     let mut first: Vec<Family> = Vec::new();
     for family in exports.clone().next().unwrap_or(&[Family::V4]) {
@@ -26,9 +27,11 @@ pub fn merge<'a>(exports: impl Iterator<Item = &'a [Family]> + Clone) -> Familie
         .filter(|family| exports.clone().all(|export| export.contains(family)))
         .collect();
     if !common.is_empty() {
-        return Families { used: common, disagree: 0 };
+        return Families { used: common, disagree: Vec::new() };
     }
-    let disagree = exports.filter(|export| first.iter().any(|family| !export.contains(family))).count();
+    let lacks = |export: &[Family]| first.iter().any(|family| !export.contains(family));
+    let disagree =
+        placed.filter(|(_, export)| !export.is_empty() && lacks(export)).map(|(at, _)| at).collect();
     Families { used: first, disagree }
 }
 
@@ -45,16 +48,17 @@ mod tests {
     #[test]
     fn a_family_counts_if_all_exports_have_it() {
         for (exports, used, disagree) in [
-            (&[&[V4][..]][..], &[V4][..], 0),
-            (&[&[V6, V4], &[V4, V6]], &[V6, V4], 0),
-            (&[&[V4, V6], &[V6]], &[V6], 0),
-            (&[&[V4], &[V6]], &[V4], 1),
-            (&[&[V4, V6], &[V6], &[V4]], &[V4, V6], 2),
-            (&[&[], &[V6]], &[V6], 0),
-            (&[&[V4, V4]], &[V4], 0),
-            (&[&[]], &[V4], 0),
+            (&[&[V4][..]][..], &[V4][..], &[][..]),
+            (&[&[V6, V4], &[V4, V6]], &[V6, V4], &[]),
+            (&[&[V4, V6], &[V6]], &[V6], &[]),
+            (&[&[V4], &[V6]], &[V4], &[1]),
+            (&[&[V4, V6], &[V6], &[V4]], &[V4, V6], &[1, 2]),
+            (&[&[V4], &[], &[V6]], &[V4], &[2]),
+            (&[&[], &[V6]], &[V6], &[]),
+            (&[&[V4, V4]], &[V4], &[]),
+            (&[&[]], &[V4], &[]),
         ] {
-            let want = Families { used: used.to_vec(), disagree };
+            let want = Families { used: used.to_vec(), disagree: disagree.to_vec() };
             assert_eq!(merge(exports.iter().copied()), want, "{exports:?}");
         }
     }

@@ -14,6 +14,7 @@ use crate::memory::Offer;
 use crate::names::ClusterId;
 use crate::network::Family;
 use crate::plan::ImportSpec;
+use crate::reason::reach::MOST_NAMED;
 use crate::reason::{Conflict, Disputed, KeyRefused};
 
 /// What the exports come to.
@@ -53,13 +54,18 @@ pub fn merge(exports: Vec<(ClusterId, Arc<Offer>)>) -> Option<Merged> {
     }
 
     let mut conflicts = Vec::new();
-    let mut dispute = |about: Disputed, disagree: usize| {
-        if disagree > 0 {
-            conflicts.push(Conflict { about, winner: winner.clone(), disagree, of: exports.len() });
+    let mut dispute = |about: Disputed, those: Vec<usize>| {
+        if !those.is_empty() {
+            let who = those.iter().take(MOST_NAMED).filter_map(|at| exports.get(*at));
+            let who = who.map(|(cluster, _)| cluster.clone()).collect();
+            let (winner, disagree) = (winner.clone(), those.len());
+            conflicts.push(Conflict { about, winner, disagree, of: exports.len(), who });
         }
     };
-    let others =
-        |differs: &dyn Fn(&Offer) -> bool| exports.iter().filter(|(_, offer)| differs(offer)).count();
+    let others = |differs: &dyn Fn(&Offer) -> bool| -> Vec<usize> {
+        let those = exports.iter().enumerate().filter(|(_, (_, offer))| differs(offer));
+        those.map(|(at, _)| at).collect()
+    };
 
     let Ports { union, fates, disagree } = ports::merge(&exports);
     dispute(Disputed::Ports, disagree);
@@ -71,7 +77,9 @@ pub fn merge(exports: Vec<(ClusterId, Arc<Offer>)>) -> Option<Merged> {
     let timeout = first.client_ip_timeout;
     let differs = |o: &Offer| o.session_affinity == affinity && o.client_ip_timeout != timeout;
     dispute(Disputed::SessionAffinityConfig(timeout), others(&differs));
-    let differing = |differs: &dyn Fn(&(Pairs, Pairs)) -> bool| sifted.iter().filter(|p| differs(p)).count();
+    let differing = |differs: &dyn Fn(&(Pairs, Pairs)) -> bool| -> Vec<usize> {
+        sifted.iter().enumerate().filter(|(_, pairs)| differs(pairs)).map(|(at, _)| at).collect()
+    };
     dispute(Disputed::Labels, differing(&|(labels, _)| *labels != sifted[0].0));
     dispute(Disputed::Annotations, differing(&|(_, annotations)| *annotations != sifted[0].1));
     let policy = first.internal_traffic_policy;

@@ -19,8 +19,8 @@ pub struct Ports {
     pub union: Vec<ServicePort>,
     /// By cluster and by name there: what becomes of each port.
     pub fates: LiteMap<ClusterId, PortFates>,
-    /// How many exports have other ports than the first.
-    pub disagree: usize,
+    /// The exports that have other ports than the first, by their places.
+    pub disagree: Vec<usize>,
 }
 
 /// What becomes of the ports of one export, by their names there.
@@ -59,9 +59,10 @@ pub fn merge(exports: &[(ClusterId, Arc<Offer>)]) -> Ports {
         }
     }
     let disagree = match exports {
-        [] => 0,
-        [(_, first), rest @ ..] => {
-            rest.iter().filter(|(_, offer)| !same_set(&first.ports, &offer.ports)).count()
+        [] => Vec::new(),
+        [(_, first), ..] => {
+            let others = exports.iter().enumerate();
+            others.filter(|(_, (_, offer))| !same_set(&first.ports, &offer.ports)).map(|(at, _)| at).collect()
         }
     };
     let mut union: Vec<ServicePort> = union.into_iter().map(|(port, _)| port).collect();
@@ -133,7 +134,7 @@ mod tests {
                 }
             }
         }
-        (union.join(" "), fates.join(" "), merged.disagree)
+        (union.join(" "), fates.join(" "), merged.disagree.len())
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::merge::Merged;
 use super::sources::{Sources, Tally};
 use crate::names::{ClusterId, ServiceKey};
 use crate::plan::ExportStatus;
+use crate::reason::reach::Reach;
 use crate::reason::{ExportFailed, ExportReady, Invalid};
 use crate::world::World;
 
@@ -18,6 +19,7 @@ pub fn export(
     invalid: &BTreeMap<ClusterId, Invalid>,
     merged: Option<&Merged>,
     sources: &Sources,
+    reach: Option<&Arc<Reach>>,
 ) -> Option<ExportStatus> {
     world.clusters.get(id)?.heard.as_ref()?;
     let (export, _) = world.holding(key, id)?.export.as_ref()?;
@@ -31,7 +33,14 @@ pub fn export(
             | Invalid::Fenced(_)
             | Invalid::TooMuch(_) => ExportReady::Failed(ExportFailed::Invalid(why)),
         };
-        return Some(ExportStatus { uid, valid: Err(why), ready, conflicts: None, refused_keys: Vec::new() });
+        return Some(ExportStatus {
+            uid,
+            valid: Err(why),
+            ready,
+            conflicts: None,
+            refused_keys: Vec::new(),
+            reach: None,
+        });
     }
     let ready = match sources.tally(id) {
         Tally { passing: 0, refused: Some(why), .. } => {
@@ -41,5 +50,5 @@ pub fn export(
     };
     let conflicts = merged.map(|merged| Arc::clone(&merged.conflicts));
     let refused_keys = merged.and_then(|merged| merged.refused_keys.get(id).cloned()).unwrap_or_default();
-    Some(ExportStatus { uid, valid: Ok(()), ready, conflicts, refused_keys })
+    Some(ExportStatus { uid, valid: Ok(()), ready, conflicts, refused_keys, reach: reach.cloned() })
 }

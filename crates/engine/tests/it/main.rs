@@ -26,6 +26,7 @@ mod placement_properties;
 mod properties;
 mod restart;
 mod spoiled;
+mod statuses;
 
 use std::sync::Arc;
 

@@ -25,6 +25,16 @@ pub(crate) enum Lost {
     Expired,
 }
 
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TakenBy(holder) => write!(f, "{holder} holds the lease"),
+            Self::Twin => f.write_str("another process holds the lease under the same identity"),
+            Self::Expired => f.write_str("the lease could not be renewed in time"),
+        }
+    }
+}
+
 /// What a candidate sees.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum View<'a> {

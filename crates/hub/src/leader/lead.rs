@@ -10,6 +10,7 @@ use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::time::Time;
 use atoll_link::{Assignment, Up};
 use atoll_member::Permit;
+use atoll_member::events::Events;
 use kube::{Api, Client};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
@@ -34,6 +35,8 @@ use crate::services::imports;
 use crate::services::memory_store;
 use crate::services::mirror;
 
+/// What helps when the hub may not create events in its own API.
+const MAY_NOT_TELL: &str = "give the hub's user the right to create events";
 /// Reports taken in before the next plan: a member that floods us delays the others by no more than these.
 const BATCH: usize = 4096;
 /// Services planned before the next reports are taken in.
@@ -149,16 +152,17 @@ impl Lead {
         let (seen, membership) = unbounded_channel();
         tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
 
+        let told = Events::start(client.clone(), permit.clone(), "hub".to_owned(), MAY_NOT_TELL);
         let (rules, sealer) = policies::prepare(client, options, context.started).await?;
         let authors = policies::Authors::new(client.clone(), rules.stamps);
         let (multi_cluster_services, listed, changes) =
-            mcs::Controller::start(&context, &permit, &hub, &clusterset, authors, tasks).await?;
+            mcs::Controller::start(&context, &permit, &told, &hub, &clusterset, authors, tasks).await?;
         let (policies, policy_news) = policies::spawn(
             client.clone(),
             watches.clone(),
             rules,
             sealer,
-            permit.clone(),
+            (permit.clone(), told.clone()),
             listed.implied,
             tasks,
         );
@@ -177,7 +181,7 @@ impl Lead {
             context.clone(),
             Arc::clone(&hub),
             clusterset,
-            permit,
+            (permit, told),
             reporter,
             seen,
             policies.clone(),
@@ -417,7 +421,7 @@ impl Lead {
 
     fn due(&mut self) {
         for id in self.brain.due(now()) {
-            tracing::warn!(cluster = %id, lease = ?self.context.options.lease_time, "member lost: no contact for the duration of a lease");
+            tracing::warn!(cluster = %id, lease_s = self.context.options.lease_time.as_secs(), "member lost: no contact for the duration of a lease");
             self.members.look_at(&id);
         }
     }

@@ -190,7 +190,7 @@ pub async fn run(api: Api, options: Options, shutdown: impl Future<Output = ()>)
                 return Err(HubError::Twin(context.options.identity.clone()));
             }
             End::Lost(lost) => {
-                tracing::warn!(?lost, "lost the leadership");
+                tracing::warn!(why = %lost, "lost the leadership");
                 leading.await?;
             }
         }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use atoll_lb::provider::Provider;
 use atoll_lb_kube::{BuiltIn, Pool};
 use atoll_member::Permit;
+use atoll_member::events::Events;
 use kube::Client;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -68,7 +69,7 @@ pub(crate) fn spawn(
     balancing: &Balancing,
     client: &Client,
     namespace: &str,
-    permit: &Permit,
+    (permit, told): (&Permit, &Events),
     tasks: &mut JoinSet<()>,
 ) -> Option<UnboundedSender<atoll_lb::controller::Event>> {
     let (events, inbox) = unbounded_channel();
@@ -82,7 +83,7 @@ pub(crate) fn spawn(
         Balancing::Limited(pool, most) => Arc::new(builtin(pool).per_namespace(Some(*most))),
         Balancing::Provider(provider) => Arc::clone(provider),
     };
-    let writer = Arc::new(Writer::new(client.clone(), permit.clone()));
+    let writer = Arc::new(Writer::new(client.clone(), permit.clone(), told.clone()));
     tasks.spawn(atoll_lb::controller::run(provider, writer, inbox));
     Some(events)
 }

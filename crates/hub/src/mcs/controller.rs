@@ -10,6 +10,7 @@ use atoll_engine::intent::CrossCluster;
 use atoll_engine::names::ServiceKey;
 use atoll_lb::controller::Event;
 use atoll_member::Permit;
+use atoll_member::events::Events;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -51,6 +52,7 @@ impl Controller {
     pub(crate) async fn start(
         context: &Context,
         permit: &Permit,
+        told: &Events,
         hub: &Arc<str>,
         clusterset: &str,
         mut authors: Authors,
@@ -64,7 +66,13 @@ impl Controller {
             core: MultiClusterServices::new(options.balancing.is_on()),
             writes,
             load_balancers: LoadBalancers::new(clusterset),
-            balancers: balancing::spawn(&options.balancing, client, &options.namespace, permit, tasks),
+            balancers: balancing::spawn(
+                &options.balancing,
+                client,
+                &options.namespace,
+                (permit, told),
+                tasks,
+            ),
             balancing_news: BTreeSet::new(),
         };
         let mut listed =
@@ -83,7 +91,8 @@ impl Controller {
             }
         }
         tasks.spawn(watch::watch(watches.clone(), authors, seen));
-        tasks.spawn(write::write_all(client.clone(), permit.clone(), Arc::clone(hub), to_write));
+        let (client, permit, told) = (client.clone(), permit.clone(), told.clone());
+        tasks.spawn(write::write_all(client, permit, told, Arc::clone(hub), to_write));
         Ok((controller, listed, sees))
     }
 

@@ -247,10 +247,19 @@ fn tell(key: &ServiceKey, item: &mut Item, shown: &Shown, commands: &mut Vec<Com
     use event::multi_cluster_service as events;
     let mut said: Vec<(&'static str, bool, String)> = Vec::new();
     if !shown.strangers.is_empty() {
-        let message = format!("no such member: {}", shown.strangers.join(", "));
+        let message = format!(
+            "no such member: {}; check the names against `kubectl get clusters`",
+            shown.strangers.join(", ")
+        );
         said.push((events::CLUSTER_NOT_FOUND, true, message));
     }
     let remarks = item.asked.as_ref().filter(|asked| asked.intent.balanced).map(|asked| &asked.remarks);
+    // What still works is no reason to warn.
+    let outdated = item.asked.as_ref().map(|asked| &asked.outdated[..]).unwrap_or_default();
+    match outdated {
+        [] => drop(item.told.remove(events::DEPRECATED_FIELD)),
+        _ => said.push((events::DEPRECATED_FIELD, false, outdated.join("; "))),
+    }
     match remarks {
         Some(remarks) if !remarks.is_empty() => said.push((events::LOAD_BALANCER, true, remarks.join("; "))),
         Some(_) | None => drop(item.told.remove(events::LOAD_BALANCER)),

@@ -19,6 +19,8 @@ pub(crate) struct Asked {
     pub(crate) intent: CrossCluster,
     /// Deprecated fields that are honoured, and words that mean nothing to us.
     pub(crate) remarks: Vec<String>,
+    /// Fields that have newer names. They work.
+    pub(crate) outdated: Vec<String>,
     /// Who wrote it, as its annotation says.
     pub(crate) author: Option<String>,
 }
@@ -36,6 +38,7 @@ pub(crate) fn asked(object: &MultiClusterService, balances: bool) -> Option<Aske
     if !balanced && !spec.types.iter().any(|one| one == CROSS_CLUSTER) {
         return None;
     }
+    let mut outdated = Vec::new();
     let mut remarks = if balanced { balancing::remarks(object.annotations()) } else { Vec::new() };
     let range = spec.range.as_ref().map(|range| &range.cluster_names[..]).unwrap_or_default();
     let mut side = |new: &[atoll_api::types::multi_cluster_service::ClusterSelector],
@@ -47,7 +50,7 @@ pub(crate) fn asked(object: &MultiClusterService, balances: bool) -> Option<Aske
         }
         let (old, old_name) = if old.is_empty() { (range, "range") } else { (old, old_name) };
         if !old.is_empty() {
-            remarks.push(format!("spec.{old_name} is deprecated; it is used as spec.{new_name}"));
+            outdated.push(format!("spec.{old_name} is deprecated; it is used as spec.{new_name}"));
         }
         named(old.iter().map(String::as_str), &mut remarks)
     };
@@ -80,7 +83,7 @@ pub(crate) fn asked(object: &MultiClusterService, balances: bool) -> Option<Aske
         hostnames: object.annotations().get(annotation::HOSTNAMES).is_some_and(|value| value == "true"),
         balanced,
     };
-    Some(Asked { intent, remarks, author: object.annotations().get(annotation::AUTHOR).cloned() })
+    Some(Asked { intent, remarks, outdated, author: object.annotations().get(annotation::AUTHOR).cloned() })
 }
 
 fn named<'a>(names: impl Iterator<Item = &'a str>, remarks: &mut Vec<String>) -> Clusters {
@@ -153,7 +156,13 @@ mod tests {
         ] {
             let asked = cross(spec.clone());
             assert_eq!((asked.intent.providers, asked.intent.consumers), (providers, consumers), "{spec}");
-            assert_eq!(asked.remarks.len(), said, "{:?}", asked.remarks);
+            assert_eq!(
+                asked.remarks.len() + asked.outdated.len(),
+                said,
+                "{:?} {:?}",
+                asked.remarks,
+                asked.outdated
+            );
         }
     }
 

@@ -8,15 +8,14 @@ use atoll_api::names::label;
 use atoll_api::types::MultiClusterService;
 use atoll_engine::names::{ServiceKey, SliceName};
 use atoll_member::Permit;
-use k8s_openapi::api::core::v1::Event as KubeEvent;
+use atoll_member::events::{About, Events, Notice};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, Client, Resource};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::core::Command;
-use crate::api::events::{self, About};
 use crate::api::write_queue as latest;
 use crate::membership::connect::{code, why};
 use crate::services::mirror;
@@ -46,18 +45,41 @@ fn write_key(command: &Command) -> WriteKey {
     }
 }
 
+/// The service that a write is about.
+fn of(command: &Command) -> &ServiceKey {
+    match command {
+        Command::Hold { key, .. }
+        | Command::Release { key, .. }
+        | Command::Status { key, .. }
+        | Command::Tell { key, .. }
+        | Command::Mirror(mirror::Command::Put(key, _) | mirror::Command::Delete(key, _)) => key,
+    }
+}
+
+/// A `MultiClusterService`, as events name it.
+pub(super) fn about(namespace: &str, name: &str, uid: &str) -> About {
+    About {
+        api_version: MultiClusterService::api_version(&()),
+        kind: networking::MULTI_CLUSTER_SERVICE.into(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        uid: Some(uid.to_owned()),
+    }
+}
+
 /// Carries out writes until nobody sends any.
 pub(super) async fn write_all(
     client: Client,
     permit: Permit,
+    told: Events,
     hub: Arc<str>,
     wanted: UnboundedReceiver<Command>,
 ) {
     let placed = |command| (write_key(&command), command);
     latest::carry_out_all(wanted, placed, WriteKey::eq, move |_, command| {
-        let (client, permit, hub) = (client.clone(), permit.clone(), Arc::clone(&hub));
+        let (client, permit, told, hub) = (client.clone(), permit.clone(), told.clone(), Arc::clone(&hub));
         async move {
-            if permit.holds() && carried_out(&client, &hub, &command).await {
+            if permit.holds() && carried_out(&client, &told, &hub, &command).await {
                 return None;
             }
             tokio::time::sleep(PAUSE).await;
@@ -68,23 +90,25 @@ pub(super) async fn write_all(
 }
 
 /// Whether there is nothing more to do about it.
-async fn carried_out(client: &Client, hub: &str, command: &Command) -> bool {
-    match send(client, hub, command).await {
+async fn carried_out(client: &Client, told: &Events, hub: &str, command: &Command) -> bool {
+    match send(client, told, hub, command).await {
         Ok(()) => true,
         // It is gone, or another state of it is there by now, of which the watch will tell.
         Err(error) if matches!(code(&error), Some(404 | 409)) => true,
         Err(error) if matches!(code(&error), Some(400 | 422)) => {
-            tracing::warn!(?command, why = why(&error), "the hub's API rejected a write");
+            let service = of(command);
+            tracing::warn!(%service, why = why(&error), "the hub's API rejected a write about a MultiClusterService");
             true
         }
         Err(error) => {
-            tracing::debug!(why = why(&error), "cannot write the status of a MultiClusterService yet");
+            let service = of(command);
+            tracing::debug!(%service, why = why(&error), "cannot write the status of a MultiClusterService yet");
             false
         }
     }
 }
 
-async fn send(client: &Client, hub: &str, command: &Command) -> Result<(), kube::Error> {
+async fn send(client: &Client, told: &Events, hub: &str, command: &Command) -> Result<(), kube::Error> {
     let api =
         |key: &ServiceKey| Api::<MultiClusterService>::namespaced(client.clone(), key.namespace.as_str());
     let plain = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -123,10 +147,9 @@ async fn send(client: &Client, hub: &str, command: &Command) -> Result<(), kube:
             slices.delete(name.as_str(), &DeleteParams::default()).await.map(drop)
         }
         Command::Tell { key, uid, warning, reason, message } => {
-            let about = About::multi_cluster_service(key.namespace.as_str(), key.name.as_str(), uid);
-            let event = events::event(&about, *warning, reason, message).map_err(kube::Error::SerdeError)?;
-            let events = Api::<KubeEvent>::namespaced(client.clone(), key.namespace.as_str());
-            events.create(&PostParams::default(), &event).await.map(drop)
+            let about = about(key.namespace.as_str(), key.name.as_str(), uid);
+            told.tell(Notice { about, warning: *warning, reason, message: message.clone() });
+            Ok(())
         }
     }
 }

@@ -1,21 +1,20 @@
 //! Keeps the `Ready` condition of a member true: what the member says of itself is written when it has changed.
 
 use atoll_api::names::kind::cluster as cluster_kind;
-use atoll_api::names::{condition, reason};
+use atoll_api::names::{condition, event, reason};
 use atoll_api::types::Cluster;
 use atoll_apimachinery::conditions;
 use atoll_engine::names::ClusterId;
 use atoll_link as link;
 use atoll_member::Permit;
+use atoll_member::events::{About, Events, Notice};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource};
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::api::events::{About, event};
 use crate::membership::clean;
 use crate::membership::connect::{code, why};
 use crate::membership::pin;
@@ -176,6 +175,7 @@ pub(crate) async fn keep(
     id: ClusterId,
     hub: Client,
     permit: Permit,
+    events: Events,
     mut said: watch::Receiver<Option<link::Health>>,
     leaving: bool,
 ) {
@@ -184,51 +184,87 @@ pub(crate) async fn keep(
         let Some(health) = said.borrow_and_update().clone() else { continue };
         let health = Health::said(health, leaving);
         // What could not be written is tried again with the member's next word.
-        if written.as_ref() != Some(&health) && permit.holds() && show(&hub, &id, &health).await {
+        if written.as_ref() != Some(&health) && permit.holds() {
+            let Some(before) = shown(&hub, &id, &health).await else { continue };
+            tell_health(&events, &id, &before, &health);
             written = Some(health);
         }
     }
 }
 
-/// Says in an event why a member is refused.
-pub(crate) async fn tell(hub: &Client, id: &ClusterId, reason: &str, why: &str) {
-    let told = async {
-        let Some(cluster) = Api::<Cluster>::all(hub.clone()).get_opt(id.as_str()).await? else {
-            return Ok(());
-        };
-        let uid = cluster.uid().unwrap_or_default();
-        let about = About {
-            api_version: Cluster::api_version(&()),
-            kind: cluster_kind::CLUSTER,
-            namespace: "",
-            name: id.as_str(),
-            uid: &uid,
-        };
-        let event = event(&about, true, reason, why).map_err(kube::Error::SerdeError)?;
-        let namespace = event.metadata.namespace.clone().unwrap_or_default();
-        Api::<Event>::namespaced(hub.clone(), &namespace)
-            .create(&PostParams::default(), &event)
-            .await
-            .map(drop)
+/// Says in an event what has happened to a member.
+fn tell(events: &Events, id: &ClusterId, warning: bool, reason: &'static str, message: String) {
+    let about = About {
+        api_version: Cluster::api_version(&()),
+        kind: cluster_kind::CLUSTER.into(),
+        namespace: String::new(),
+        name: id.to_string(),
+        uid: None,
     };
-    if let Err(error) = told.await {
-        tracing::debug!(cluster = %id, why = self::why(&error), "cannot write an event about the member");
-    }
+    events.tell(Notice { about, warning, reason, message });
 }
 
-/// Writes the condition; false if that was not possible.
-pub(crate) async fn show(hub: &Client, id: &ClusterId, health: &Health) -> bool {
+/// Tells of a member that has joined, was lost or came back: once, since the condition itself says what was before.
+fn tell_health(events: &Events, id: &ClusterId, before: &Before, health: &Health) {
+    let (status, reason, why) = health.condition();
+    let Before::Was { status: old, reason: was } = before else { return };
+    let (warning, told, message) = match (old.as_deref(), status) {
+        (None, "True") => (
+            false,
+            event::cluster::JOINED,
+            "the member has joined: its API answers and is healthy".to_owned(),
+        ),
+        (Some("True"), "True") => return,
+        (Some(_), "True") => {
+            (false, event::cluster::BACK, "the member's API answers again and is healthy".to_owned())
+        }
+        (_, _) if was.as_deref() == Some(reason) => return,
+        (_, _) => match health {
+            Health::NotReachable { .. } => {
+                let message = format!(
+                    "the member's API does not answer: {why}; imports from it are marked stale or withdrawn, as each export's liveness says, when its lease has ended"
+                );
+                (true, event::cluster::LOST, message)
+            }
+            Health::Refused { reason, .. } => (true, *reason, why),
+            Health::Ready { .. }
+            | Health::NotReady { .. }
+            | Health::NoVersion { .. }
+            | Health::Unknown { .. } => (true, event::cluster::NOT_READY, why),
+        },
+    };
+    tell(events, id, warning, told, message);
+}
+
+/// What stood there before a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// The same, or there is no such `Cluster`.
+    Same,
+    /// Another status or reason of `Ready`; none if there was none.
+    Was { status: Option<String>, reason: Option<String> },
+}
+
+/// Writes the condition; says what was there before, if that was possible.
+async fn shown(hub: &Client, id: &ClusterId, health: &Health) -> Option<Before> {
     match write(hub, id, health).await {
-        Ok(()) => true,
+        Ok(before) => Some(before),
         Err(error) => {
             tracing::warn!(cluster = %id, why = why(&error), "cannot write the member's status");
-            false
+            None
         }
     }
 }
 
+/// Writes the condition, and tells what has changed.
+pub(crate) async fn show(hub: &Client, events: &Events, id: &ClusterId, health: &Health) {
+    if let Some(before) = shown(hub, id, health).await {
+        tell_health(events, id, &before, health);
+    }
+}
+
 /// Writes the condition, if it differs from what is there.
-pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Result<(), kube::Error> {
+pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Result<Before, kube::Error> {
     for _ in 1..TRIES {
         match write_once(hub, id, health).await {
             Err(error) if code(&error) == Some(409) => {} // somebody wrote it since, most likely our own finalizer
@@ -238,9 +274,9 @@ pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Resu
     write_once(hub, id, health).await
 }
 
-async fn write_once(hub: &Client, id: &ClusterId, health: &Health) -> Result<(), kube::Error> {
+async fn write_once(hub: &Client, id: &ClusterId, health: &Health) -> Result<Before, kube::Error> {
     let api: Api<Cluster> = Api::all(hub.clone());
-    let Some(cluster) = api.get_opt(id.as_str()).await? else { return Ok(()) };
+    let Some(cluster) = api.get_opt(id.as_str()).await? else { return Ok(Before::Same) };
     let status = cluster.status.clone().unwrap_or_default();
     let version = match health {
         Health::Ready { version } => Some(version.clone()),
@@ -252,17 +288,27 @@ async fn write_once(hub: &Client, id: &ClusterId, health: &Health) -> Result<(),
     };
     let now = || Time(Timestamp::now());
     let conditions = updated(&status.conditions, health, now());
+    let before = match &conditions {
+        None => Before::Same,
+        Some(_) => {
+            let old = status.conditions.iter().find(|one| one.type_ == condition::cluster::READY);
+            Before::Was {
+                status: old.map(|old| old.status.clone()),
+                reason: old.map(|old| old.reason.clone()),
+            }
+        }
+    };
     let written = conditions.as_deref().unwrap_or(&status.conditions);
     let conditions = pin::updated(written, &cluster, now()).or(conditions);
     if conditions.is_none() && version == status.kubernetes_version {
-        return Ok(());
+        return Ok(Before::Same);
     }
     let conditions = conditions.unwrap_or(status.conditions);
     let patch = json!({
         "metadata": { "resourceVersion": cluster.metadata.resource_version },
         "status": { "kubernetesVersion": version, "conditions": conditions },
     });
-    api.patch_status(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await.map(drop)
+    api.patch_status(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await.map(|_| before)
 }
 
 /// The conditions with `Ready` as it is now; none if it is there already.

@@ -49,6 +49,6 @@ async fn unusable(sessions: &Sessions, id: &ClusterId, why: String, leaving: boo
     let _ = sessions.reports.send(Heard { from: id.clone(), at: Instant::now(), up });
     if sessions.permit.holds() {
         let why = if leaving { clean::stuck(&why) } else { why };
-        health::show(&sessions.hub, id, &Health::Unknown { why }).await;
+        health::show(&sessions.hub, &sessions.told, id, &Health::Unknown { why }).await;
     }
 }

@@ -8,6 +8,7 @@ use atoll_engine::names::ClusterId;
 use atoll_engine::network::Ranges;
 use atoll_link::{Assignment, Down, Identity, Lease};
 use atoll_member::Permit;
+use atoll_member::events::Events;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -50,7 +51,7 @@ impl Members {
         context: Context,
         hub: Arc<str>,
         clusterset: Arc<str>,
-        permit: Permit,
+        (permit, told): (Permit, Events),
         reports: UnboundedSender<Heard>,
         events: UnboundedSender<Event>,
         policies: Policies,
@@ -65,6 +66,7 @@ impl Members {
             copies,
             audit: context.options.audit.clone(),
             sealer: policies.sealer(),
+            told,
         };
         Self {
             context,
@@ -225,10 +227,6 @@ impl Members {
     pub(crate) fn blocked(&mut self, id: ClusterId, blocked: &NoLink) {
         let health = blocked.health(&id);
         tracing::warn!(cluster = %id, why = health.why(), "the member can't be used");
-        if let Health::Refused { reason, why } = &health {
-            let (hub, id, reason, why) = (self.context.client.clone(), id.clone(), *reason, why.clone());
-            self.chores.spawn(async move { health::tell(&hub, &id, reason, &why).await });
-        }
         self.show(id, health);
     }
 
@@ -252,8 +250,9 @@ impl Members {
 
     /// Writes down what was learnt of its networks.
     pub(crate) fn pin(&mut self, id: ClusterId, learnt: Ranges) {
-        let (hub, permit) = (self.context.client.clone(), self.permit.clone());
-        self.chores.spawn(async move { pin::write(&hub, &permit, &id, &learnt).await });
+        let (hub, permit, told) =
+            (self.context.client.clone(), self.permit.clone(), self.sessions.told.clone());
+        self.chores.spawn(async move { pin::write(&hub, &permit, &told, &id, &learnt).await });
     }
 
     /// Shows what is known of its networks, if that is not shown yet.
@@ -268,10 +267,8 @@ impl Members {
     }
 
     fn show(&mut self, id: ClusterId, health: Health) {
-        let hub = self.context.client.clone();
-        self.chores.spawn(async move {
-            let _ = health::show(&hub, &id, &health).await;
-        });
+        let (hub, told) = (self.context.client.clone(), self.sessions.told.clone());
+        self.chores.spawn(async move { health::show(&hub, &told, &id, &health).await });
     }
 
     fn identity(&self, id: &ClusterId) -> Identity {

@@ -9,14 +9,13 @@ use atoll_apimachinery::conditions;
 use atoll_engine::names::ClusterId;
 use atoll_engine::network::{Networks, Ranges as Known};
 use atoll_member::Permit;
+use atoll_member::events::{About, Events, Notice};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 
-use crate::api::events::{About, event};
 use crate::membership::annotations;
 use crate::membership::connect::why;
 use crate::membership::networks::Ranges;
@@ -25,7 +24,7 @@ use crate::membership::networks::Ranges;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Pins what was learnt, for as long as it takes, and says so by an event.
-pub(crate) async fn write(hub: &Client, permit: &Permit, id: &ClusterId, learnt: &Known) {
+pub(crate) async fn write(hub: &Client, permit: &Permit, told: &Events, id: &ClusterId, learnt: &Known) {
     let text = |ranges: &[ipnet::IpNet]| Ranges(ranges.iter().copied().collect()).to_string();
     let annotations = json!({
         network::LEARNT_PODS: text(&learnt.pods), network::LEARNT_NODES: text(&learnt.nodes),
@@ -34,7 +33,7 @@ pub(crate) async fn write(hub: &Client, permit: &Permit, id: &ClusterId, learnt:
     let api: Api<Cluster> = Api::all(hub.clone());
     while permit.holds() {
         match api.patch(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await {
-            Ok(cluster) => return tell(hub, &cluster, learnt).await,
+            Ok(cluster) => return tell(told, &cluster, learnt),
             Err(error) => {
                 tracing::warn!(cluster = %id, why = why(&error), "cannot pin the member's networks");
             }
@@ -43,7 +42,7 @@ pub(crate) async fn write(hub: &Client, permit: &Permit, id: &ClusterId, learnt:
     }
 }
 
-async fn tell(hub: &Client, cluster: &Cluster, learnt: &Known) {
+fn tell(told: &Events, cluster: &Cluster, learnt: &Known) {
     let name = cluster.name_any();
     let what = if learnt.pods.is_empty() {
         "the addresses of its nodes"
@@ -56,13 +55,14 @@ async fn tell(hub: &Client, cluster: &Cluster, learnt: &Known) {
         network::LEARNT_NODES
     );
     tracing::info!(cluster = name, "{message}");
-    let (uid, api_version) = (cluster.uid().unwrap_or_default(), Cluster::api_version(&()));
-    let about = About { api_version, kind: kind::cluster::CLUSTER, namespace: "", name: &name, uid: &uid };
-    let Ok(made) = event(&about, false, events::cluster::NETWORKS_PINNED, &message) else { return };
-    let events: Api<Event> = Api::namespaced(hub.clone(), "default");
-    if let Err(error) = events.create(&PostParams::default(), &made).await {
-        tracing::debug!(why = why(&error), "cannot write an event");
-    }
+    let about = About {
+        api_version: Cluster::api_version(&()),
+        kind: kind::cluster::CLUSTER.into(),
+        namespace: String::new(),
+        name,
+        uid: cluster.uid(),
+    };
+    told.tell(Notice { about, warning: false, reason: events::cluster::NETWORKS_PINNED, message });
 }
 
 /// Shows what counts, unless whoever writes the member's health has done so meanwhile.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use atoll_engine::names::{ClusterId, Uid};
 use atoll_link::{Called, CopyReport, Down, Up};
+use atoll_member::events::Events;
 use atoll_member::{Auditor, Clients, Handle, Issued, Permit, ROLE, Token, TokenError, Uplink};
 use kube::Client;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -73,6 +74,8 @@ pub(crate) struct Sessions {
     pub(crate) audit: Option<atoll_audit::Log>,
     /// Tells the hub's own bindings from others.
     pub(crate) sealer: Sealer,
+    /// Where events about members go.
+    pub(crate) told: Events,
 }
 
 /// A link to a member. It ends when this is dropped.
@@ -141,7 +144,8 @@ impl Sessions {
         });
         let handle = atoll_member::spawn(id.clone(), clients, up);
         let lease = lend(&self.permit, &handle);
-        let writing = health::keep(id.clone(), self.hub.clone(), self.permit.clone(), healths, leaving);
+        let (hub, permit, told) = (self.hub.clone(), self.permit.clone(), self.told.clone());
+        let writing = health::keep(id.clone(), hub, permit, told, healths, leaving);
         let health = tokio::spawn(writing).abort_handle();
         Ok(Session { way: Way::Pushed { handle, questions, token }, answers, lease, health })
     }

@@ -39,6 +39,9 @@ use crate::services::imports;
 use authors::Refusals;
 use importing::Imports;
 
+/// On a policy.
+const SELECTS_NOTHING: &str = "its resourceSelectors match no object in the hub; check apiVersion, kind, name and labels in them, and create the object here in the hub";
+
 /// Where an object of the hub's API was seen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
@@ -172,6 +175,8 @@ pub(super) struct Propagator {
     overrides: BTreeMap<PolicyId, (ObjectKey, String)>,
     refusals: Refusals,
     told: BTreeMap<(ObjectKey, &'static str), String>,
+    /// Templates that were made while all of their kind were known, and not planned yet.
+    fresh: BTreeSet<ObjectKey>,
     /// Templates of which nothing is shown before members that run have spoken.
     unshown: Unshown<ObjectKey>,
     /// The Services of `MultiClusterServices`, what was last said of them, and those of which something may be new.
@@ -208,6 +213,7 @@ impl Propagator {
             overrides: BTreeMap::new(),
             refusals: Refusals::default(),
             told: BTreeMap::new(),
+            fresh: BTreeSet::new(),
             unshown: Unshown::default(),
             implied: BTreeMap::new(),
             implied_news: BTreeSet::new(),
@@ -372,6 +378,12 @@ impl Propagator {
                 if self.implied.contains_key(&key) {
                     self.implied_news.insert(key.clone());
                 }
+                if template.is_none() {
+                    self.fresh.remove(&key);
+                    self.told.remove(&(key.clone(), event::policy::NOT_SELECTED));
+                } else if self.known.contains(&key.kind) && self.placer.template(&key).is_none() {
+                    self.fresh.insert(key.clone());
+                }
                 self.placer.apply(Change::Template(key, template));
             }
         }
@@ -474,11 +486,20 @@ impl Propagator {
         match outcome {
             Outcome::Undecided => return, // nothing changes until its policies' authors are known
             Outcome::Nowhere { preserve } => {
+                self.tell_unselected(key);
                 let Some(item) = self.items.get_mut(key) else { return self.imports.placed(key) };
                 (item.placed, item.preserve) = (None, preserve);
                 item.persisted = true; // the binding of what goes is not written any more, but for its end
             }
             Outcome::Placed(placed) => {
+                self.fresh.remove(key);
+                let has_policy = |placed: &Placed| placed.decision.as_ref().map(|one| one.policy.is_some());
+                let before = self.items.get(key).and_then(|item| item.placed.as_ref()).and_then(has_policy);
+                match (before, has_policy(&placed)) {
+                    (Some(true), Some(false)) => self.tell_left(key),
+                    (_, Some(true)) => drop(self.told.remove(&(key.clone(), event::policy::NOT_SELECTED))),
+                    (_, Some(false) | None) => {}
+                }
                 let item = self.items.entry(key.clone()).or_default();
                 for id in placed.copies.keys() {
                     item.holders.entry(id.clone()).or_insert(Held::Silent);
@@ -539,6 +560,26 @@ impl Propagator {
         }
     }
 
+    /// A new workload or Service that no policy selects: said once, on the template. Others, such as the `ConfigMaps` that Kubernetes makes
+    /// itself, are none of our business.
+    fn tell_unselected(&mut self, key: &ObjectKey) {
+        let fresh = self.fresh.remove(key);
+        let Some(template) = self.placer.template(key) else { return };
+        let uid = uid(Some(template));
+        let foreign = is_control_plane(&key.namespace) || self.implied.contains_key(key);
+        if fresh && !foreign && is_service_or_workload(&key.kind) {
+            let message = "no policy selects it: it is not copied to any member; to bring it to members, create a PropagationPolicy whose resourceSelectors match its kind and name";
+            self.tell(key, &uid, false, event::policy::NOT_SELECTED, message.to_owned());
+        }
+    }
+
+    /// A template whose policy is gone, or turned away from it: what it has stays.
+    fn tell_left(&mut self, key: &ObjectKey) {
+        let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
+        let message = "its policy is gone, or does not select it any more: its copies stay in members and follow it; delete it here to remove them, or create a PropagationPolicy that selects it";
+        self.tell(key, &uid, true, event::policy::NOT_SELECTED, message.to_owned());
+    }
+
     fn tell_of(&mut self, key: &ObjectKey) {
         let uid = self.placer.template(key).map(|template| uid(Some(template))).unwrap_or_default();
         let Some(placed) = self.items.get(key).and_then(|item| item.placed.as_ref()) else { return };
@@ -549,8 +590,13 @@ impl Propagator {
             None => drop(self.told.remove(&(key.clone(), event::policy::SCHEDULE_FAILED))),
         }
         if !unknown.is_empty() {
-            let message = format!("its policy lists clusters that are not members: {}", unknown.join(", "));
+            let message = format!(
+                "its policy lists clusters that are not members: {}; check the names against `kubectl get clusters`",
+                unknown.join(", ")
+            );
             self.tell(key, &uid, true, event::policy::CLUSTER_NOT_FOUND, message);
+        } else {
+            self.told.remove(&(key.clone(), event::policy::CLUSTER_NOT_FOUND));
         }
     }
 
@@ -559,11 +605,18 @@ impl Propagator {
         if self.known != self.watched {
             return;
         }
-        let idle = self.policies.iter().filter(|(id, _)| self.placer.is_idle(id));
-        let idle: Vec<(ObjectKey, String)> = idle.map(|(_, told)| told.clone()).collect();
+        let (idle, busy): (Vec<_>, Vec<_>) =
+            self.policies.iter().partition(|(id, _)| self.placer.is_idle(id));
+        for (_, (key, _)) in busy {
+            // When it selects nothing again, that is told again.
+            let place = (key.clone(), event::policy::APPLY_FAILED);
+            if self.told.get(&place).is_some_and(|told| told == SELECTS_NOTHING) {
+                self.told.remove(&place);
+            }
+        }
+        let idle: Vec<(ObjectKey, String)> = idle.into_iter().map(|(_, told)| told.clone()).collect();
         for (key, uid) in idle {
-            let message = "its resourceSelectors match no object in the hub".to_owned();
-            self.tell(&key, &uid, true, event::policy::APPLY_FAILED, message);
+            self.tell(&key, &uid, true, event::policy::APPLY_FAILED, SELECTS_NOTHING.to_owned());
         }
     }
 
@@ -574,6 +627,14 @@ impl Propagator {
             self.out.push(Command::Tell { of, uid, warning, reason, message });
         }
     }
+}
+
+/// What people make in order to run it in members.
+fn is_service_or_workload(kind: &Kind) -> bool {
+    matches!(
+        (kind.group(), &*kind.kind),
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet") | ("batch", "Job" | "CronJob") | ("", "Service")
+    )
 }
 
 fn namespace_key(name: &str) -> ObjectKey {

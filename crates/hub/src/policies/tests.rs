@@ -15,6 +15,7 @@ use atoll_kubeapi::authn::{MASTERS, User};
 use atoll_kubeapi::author::Stamping;
 use atoll_kubeapi::store::Store;
 use atoll_link::{Down, Identity, Up};
+use atoll_member::events::Events;
 use atoll_member::{Clients, Permit, Uplink, copies};
 use kube::Client;
 use kube::api::{
@@ -140,7 +141,8 @@ async fn policies_of(hub: &Cluster, permit: &Permit, tasks: &mut JoinSet<()>) ->
     let client = hub.as_hub();
     let (rules, sealer) = prepare(&client, &Options::new("hub-0"), jiff::Timestamp::UNIX_EPOCH).await?;
     let none = std::collections::BTreeMap::new();
-    Ok(spawn(client.clone(), client, rules, sealer, permit.clone(), none, tasks).0)
+    let told = Events::start(client.clone(), permit.clone(), "hub".to_owned(), "");
+    Ok(spawn(client.clone(), client, rules, sealer, (permit.clone(), told), none, tasks).0)
 }
 
 fn member(number: usize) -> String {

@@ -5,9 +5,8 @@ use std::time::Duration;
 use atoll_api::names::FIELD_MANAGER;
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use atoll_member::Permit;
-use k8s_openapi::api::core::v1::Event as KubeEvent;
 use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions,
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, Preconditions,
 };
 use kube::{Api, Client, ResourceExt, discovery};
 use serde_json::{Value, json};
@@ -15,7 +14,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::binding;
 use super::core::Event;
-use crate::api::events::{self, About};
 use crate::api::write_queue as latest;
 use crate::membership::connect::{code, why};
 
@@ -36,14 +34,12 @@ pub(super) enum Write {
     Status(Box<Value>),
     /// No binding.
     Delete,
-    /// An event about an object.
-    Tell { uid: String, warning: bool, reason: &'static str, message: String },
 }
 
 /// What a write is about: two of the same replace each other. They come in this order: members wait for bindings, nobody for the rest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WriteKey {
-    /// The object itself, or its status, or an event of this reason.
+    /// The object itself, or its status.
     pub(super) part: Part,
     pub(super) object: ObjectKey,
 }
@@ -53,7 +49,15 @@ pub(super) struct WriteKey {
 pub(super) enum Part {
     Itself,
     Status,
-    Told(&'static str),
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Itself => "the object",
+            Self::Status => "its status",
+        })
+    }
 }
 
 /// Carries out writes until nobody sends any.
@@ -92,7 +96,7 @@ async fn until_done(
                 }
                 Err(error) if matches!(code(&error), Some(400 | 404 | 422)) => {
                     // It will not get better: the object is gone, or takes no such thing.
-                    tracing::warn!(object = %key.object, part = ?key.part, why = why(&error), "cannot write to the hub's API");
+                    tracing::warn!(object = %key.object, part = %key.part, why = why(&error), "cannot write to the hub's API");
                     return false;
                 }
                 Err(error) => {
@@ -129,21 +133,6 @@ async fn carry_out(client: &Client, key: &ObjectKey, write: &Write) -> Result<()
             Err(error) if code(&error) == Some(404) => Ok(()),
             other => other,
         },
-        Write::Tell { uid, warning, reason, message } => {
-            let about = About {
-                api_version: key.kind.api_version.as_str().into(),
-                kind: &key.kind.kind,
-                namespace: &key.namespace,
-                name: &key.name,
-                uid,
-            };
-            let event = events::event(&about, *warning, reason, message).map_err(kube::Error::SerdeError)?;
-            let namespace = event.metadata.namespace.clone().unwrap_or_default();
-            Api::<KubeEvent>::namespaced(client.clone(), &namespace)
-                .create(&PostParams::default(), &event)
-                .await
-                .map(drop)
-        }
     }
 }
 
@@ -195,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_binding_goes_before_every_status_and_these_before_events() {
+    fn every_binding_goes_before_every_status() {
         let key = |part, name: &str| WriteKey {
             part,
             object: ObjectKey {
@@ -204,13 +193,8 @@ mod tests {
                 name: name.to_owned(),
             },
         };
-        let order = [
-            key(Part::Itself, "a"),
-            key(Part::Itself, "z"),
-            key(Part::Status, "a"),
-            key(Part::Status, "z"),
-            key(Part::Told("Reason"), "a"),
-        ];
+        let order =
+            [key(Part::Itself, "a"), key(Part::Itself, "z"), key(Part::Status, "a"), key(Part::Status, "z")];
         assert!(order.is_sorted());
     }
 }

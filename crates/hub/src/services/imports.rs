@@ -107,6 +107,8 @@ pub(crate) fn derived(status: &Value) -> Derived {
     let ready = conditions.find(|one| one["type"] == condition::import::READY);
     match ready {
         Some(ready) if ready["status"] == "True" => Derived::Usable,
+        // The derived Service is there; it is its sources that are not.
+        Some(ready) if ready["reason"] == reason::import::SOURCES_LOST => Derived::Usable,
         Some(ready) if ready["reason"] != reason::import::PENDING => {
             Derived::Refused(ready["message"].as_str().unwrap_or_default().to_owned())
         }

@@ -8,6 +8,7 @@ mod explaining;
 mod imports;
 mod joining;
 mod mcs;
+mod objects;
 mod plan;
 mod policies;
 mod sharing;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use atoll_api::names::condition;
 use atoll_engine::few;
 use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
@@ -137,9 +138,9 @@ pub enum Sight {
     Older,
 }
 
-/// Since when a condition has its status.
+/// Since when a condition has its status, and what stands for all that it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Since(pub Arc<str>, pub Option<bool>, pub Time);
+pub struct Since(pub Arc<str>, pub Option<bool>, pub Time, pub Fingerprint);
 
 /// A slice.
 #[derive(Debug)]
@@ -161,6 +162,8 @@ pub struct HeldExport {
     pub copy: Copy,
     /// Since when they are what they are.
     pub since: Vec<Since>,
+    /// What they say, but for the message of `Ready`.
+    pub outline: Fingerprint,
 }
 
 /// A property.
@@ -177,8 +180,17 @@ pub struct HeldProperty {
 }
 
 /// The times in some conditions.
-pub fn since(conditions: &[ConditionBody]) -> Vec<Since> {
-    conditions.iter().map(|c| Since(c.kind.clone(), c.status, c.since)).collect()
+fn since(conditions: &[ConditionBody], printer: &Fingerprinter) -> Vec<Since> {
+    let since = |c: &ConditionBody| Since(c.kind.clone(), c.status, c.since, printer.print(Some(c)));
+    conditions.iter().map(since).collect()
+}
+
+/// Stands for what conditions of an export say, but for the message of `Ready`: it names other clusters.
+pub fn outline(conditions: &[ConditionBody], printer: &Fingerprinter) -> Fingerprint {
+    let but = |c: &ConditionBody| (*c.kind != *condition::export::READY).then(|| c.message.clone());
+    let said: Vec<_> =
+        conditions.iter().map(|c| (c.kind.clone(), c.status, c.reason.clone(), but(c))).collect();
+    printer.print(Some(&said))
 }
 
 impl Cache {
@@ -217,7 +229,7 @@ impl Cache {
             return false;
         };
         let status_answered = slot.as_ref().and_then(|held| held.status_answered);
-        let since = since(&seen.status.conditions);
+        let since = since(&seen.status.conditions, &self.printer);
         let (stale, ips) = (seen.stale, seen.ips);
         *slot = Some(HeldImport { copy, stale, ips, status, status_answered, since });
         news
@@ -233,8 +245,9 @@ impl Cache {
             }
             return Sight::Older;
         };
-        let since = since(&seen.conditions);
-        self.exports.insert(seen.key.clone(), HeldExport { copy, since });
+        let since = since(&seen.conditions, &self.printer);
+        let outline = outline(&seen.conditions, &self.printer);
+        self.exports.insert(seen.key.clone(), HeldExport { copy, since, outline });
         if news { Sight::News } else { Sight::Same }
     }
 
@@ -249,7 +262,8 @@ impl Cache {
             }
             return false;
         };
-        self.misnamed.insert(at, HeldExport { copy, since: since(&seen.conditions) });
+        let since = since(&seen.conditions, &self.printer);
+        self.misnamed.insert(at, HeldExport { copy, since, outline: print });
         news
     }
 

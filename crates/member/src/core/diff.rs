@@ -2,17 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use atoll_engine::intent::Intent;
 use atoll_engine::names::{ClusterId, Namespace, ServiceKey, ServiceName, SliceName};
 use atoll_engine::plan::{ClusterPlan, DispatchPlan, ImportPlan};
 
 use super::Core;
-use super::cache::{Copy, Held, HeldService};
+use super::cache::{self, Copy, Held, HeldService};
 use super::event::{Now, Request};
 use super::object::{Attached, Fingerprint, Kind, ObjectName, PropertyName, SliceBody, Target};
 use super::wanted::{self, DerivedState};
 use atoll_link::Problem;
+
+/// How long after its start a hub waits for members before it says that they import nothing.
+const ALL_HEARD: Duration = Duration::from_secs(60);
 
 /// What is to be done with a target.
 #[derive(Debug)]
@@ -317,7 +321,7 @@ impl Core {
     }
 
     fn judge_import_status(&self, key: &ServiceKey, now: Now) -> Verdict {
-        let Some(ImportPlan::Present { import, .. }) = self.import_plan(key) else { return Settled };
+        let Some(plan @ ImportPlan::Present { import, .. }) = self.import_plan(key) else { return Settled };
         let Some(held) = self.cache.held.get(key).and_then(|held| held.import.as_ref()) else { return Wait };
         if self.closing.contains(&key.namespace) {
             return Settled;
@@ -330,7 +334,8 @@ impl Core {
             (None, Some(why)) => DerivedState::Refused(why),
             (None, None) => DerivedState::Awaited,
         };
-        let body = wanted::import_status(import, derived, &held.since, now.wall);
+        let (stale, withdrawn) = wanted::lost_sources(plan, held.stale.as_deref());
+        let body = wanted::import_status(import, derived, (&stale, &withdrawn), &held.since, now.wall);
         let print = self.cache.printer.print(Some(&body));
         if held.status == print || held.status_answered == Some((print, held.status)) {
             return Settled;
@@ -347,9 +352,17 @@ impl Core {
         if let Some(verdict) = unsure(&held.copy) {
             return verdict;
         }
-        let conditions = wanted::export_status(status, &held.since, now.wall);
+        let imports = matches!(self.import_plan(key), Some(ImportPlan::Present { .. }));
+        let at = (key, &self.identity.cluster, imports);
+        let conditions = wanted::export_status(status, at, &held.since, now.wall);
         let print = self.cache.printer.print(Some(&conditions));
         if held.copy.says(print) {
+            return Settled;
+        }
+        // After a hub's start its members are heard one by one: what stands there names all of them.
+        let awaited = status.reach.as_ref().is_some_and(|reach| reach.awaited);
+        let young = self.began.is_some_and(|began| now.instant.saturating_duration_since(began) < ALL_HEARD);
+        if awaited && young && held.outline == cache::outline(&conditions, &self.cache.printer) {
             return Settled;
         }
         Send(Request::ExportStatus(key.clone(), status.uid.clone(), conditions), Some(print))

@@ -14,6 +14,7 @@ use super::object::{
     Attached, ConditionBody, ImportBody, ImportStatusBody, Kind, ObjectName, PropertyName, ServiceBody,
     SliceBody, Target, Version,
 };
+use crate::events::Notice;
 use atoll_link::{Assignment, Problem, Up};
 
 /// The time, twice: to wait by, and to write down.
@@ -218,6 +219,22 @@ pub enum Failure {
     NotPermitted,
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Conflict => f.write_str("the object has changed since it was read"),
+            Self::AlreadyExists => f.write_str("there is an object of this name already"),
+            Self::NotFound => f.write_str("there is no such object, or no such namespace"),
+            Self::NamespaceTerminating => f.write_str("its namespace is being deleted"),
+            Self::Forbidden(why) => write!(f, "not allowed: {why}"),
+            Self::Invalid(why) => write!(f, "rejected: {why}"),
+            Self::Later(_) => f.write_str("the API server is overloaded and asks to wait"),
+            Self::Unreachable(why) => write!(f, "no usable answer: {why}"),
+            Self::NotPermitted => f.write_str("the hub may not write now"),
+        }
+    }
+}
+
 /// What the state machine asks for.
 #[derive(Debug)]
 pub enum Command {
@@ -227,6 +244,8 @@ pub enum Command {
     Read(Target),
     /// Tell the hub.
     Report(Up),
+    /// Log it, and make an event of it.
+    Tell(Box<Notice>),
 }
 
 /// A request that changes something.

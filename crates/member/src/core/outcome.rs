@@ -64,7 +64,7 @@ impl Core {
     pub(super) fn wrote(&mut self, target: &Target, answer: Result<Answer, Failure>, now: Now) {
         let flight = self.queue.land(target);
         self.dispatched.touch(target);
-        let sent = self.sent.remove(target);
+        let mut sent = self.sent.remove(target);
         let request = sent.as_ref().map_or(SentRequest::Update, |sent| sent.request);
         match answer {
             Ok(answer) => {
@@ -74,16 +74,31 @@ impl Core {
                     self.unwished.remove(key); // The next one may wish for what this one has got.
                 }
                 self.report(target, request);
+                let notices = sent.as_mut().map(|sent| std::mem::take(&mut sent.notices));
+                self.tell_all(notices.unwrap_or_default());
                 match answer {
                     Answer::Written(seen) => {
                         let revision = revision(&seen);
                         let overtaken = flight.and_then(|f| f.gone_at).is_some_and(|gone| revision < gone);
                         if !overtaken {
+                            self.answering = true;
                             self.see(*seen);
+                            self.answering = false;
                             self.note_answer(target, sent.and_then(|sent| sent.print));
                         }
                     }
-                    Answer::Deleted => self.note_deleted(target),
+                    Answer::Deleted => {
+                        let uid = self.copy(target).map(|copy| copy.version.uid.clone());
+                        if let (Target::Import(key), Some(uid)) = (target, uid) {
+                            self.tell_removed(key, uid);
+                        }
+                        self.note_deleted(target);
+                    }
+                }
+                if let Some(drift) = self.drifts.over(target)
+                    && matches!(request, SentRequest::Create { .. } | SentRequest::Update)
+                {
+                    self.tell_repair(target, drift);
                 }
                 self.follow(target);
             }
@@ -236,7 +251,10 @@ impl Core {
             Some(copy) => copy.doubted = true,
             None => {
                 // Something that we do not know of has the name.
-                self.sent.insert(target.clone(), super::Sent { print: None, request: SentRequest::Read });
+                self.sent.insert(
+                    target.clone(),
+                    super::Sent { print: None, request: SentRequest::Read, notices: Vec::new() },
+                );
                 self.queue.fly(target.clone());
                 self.out.push(super::Command::Read(target));
                 return;
@@ -278,6 +296,22 @@ impl Core {
                 self.follow(target);
             }
             Err(failure) => self.failed(target, SentRequest::Read, failure, now),
+        }
+    }
+
+    pub(super) fn copy(&self, target: &Target) -> Option<&Copy> {
+        match target {
+            Target::Service(key, name) => self.cache.held.get(key)?.services.get(name).map(|held| &held.copy),
+            Target::Slice(key, name) => self.cache.held.get(key)?.slices.get(name).map(|held| &held.copy),
+            Target::Import(key) | Target::ImportStatus(key) => {
+                self.cache.held.get(key)?.import.as_ref().map(|held| &held.copy)
+            }
+            Target::ExportStatus(key) => self.cache.exports.get(key).map(|held| &held.copy),
+            Target::MisnamedStatus(namespace, name) => {
+                let held = self.cache.misnamed.get(&(namespace.clone(), name.clone()));
+                held.map(|held| &held.copy)
+            }
+            Target::Property(_) => None,
         }
     }
 

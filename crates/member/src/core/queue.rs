@@ -69,6 +69,11 @@ impl Queue {
         self.flying.remove(target)
     }
 
+    /// Whether a request for it is under way.
+    pub fn is_flying(&self, target: &Target) -> bool {
+        self.flying.contains_key(target)
+    }
+
     /// The flight of a target.
     pub fn flight_mut(&mut self, target: &Target) -> Option<&mut Flight> {
         self.flying.get_mut(target)

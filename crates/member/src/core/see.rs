@@ -73,7 +73,10 @@ impl Core {
                 let key = seen.key.clone();
                 let object = named(Kind::Import, &key.namespace, key.name.as_str());
                 self.unblock(&object);
+                let target = Target::Import(key.clone());
+                let before = self.copy(&target).map(|copy| (copy.version.clone(), copy.print));
                 if self.cache.import(seen, self.gate.epoch(Kind::Import)) {
+                    self.note_change(target, before);
                     self.queue.add(Target::Import(key.clone()));
                     self.queue.add(Target::ImportStatus(key.clone()));
                 }
@@ -101,8 +104,11 @@ impl Core {
             self.cache.drop_from(&before, &object);
             self.look_at(&before);
         }
+        let target = Target::Service(of.clone(), name.name.clone());
         self.facts.service(name, derived_fact(), false, epoch, tell);
+        let before = self.copy(&target).map(|copy| (copy.version.clone(), copy.print));
         if self.cache.service(seen, epoch) {
+            self.note_change(target, before);
             self.look_at(&of);
         }
         self.holds(&of);
@@ -119,8 +125,11 @@ impl Core {
             self.queue.add(Target::Slice(before, name.clone()));
         }
         self.facts.no_slice(&(of.namespace.clone(), name.clone()), tell);
+        let target = Target::Slice(of.clone(), name);
+        let before = self.copy(&target).map(|copy| (copy.version.clone(), copy.print));
         if self.cache.slice(seen, self.gate.epoch(Kind::Slice)) {
-            self.queue.add(Target::Slice(of.clone(), name));
+            self.note_change(target.clone(), before);
+            self.queue.add(target);
         }
         self.holds(&of);
     }
@@ -209,6 +218,7 @@ impl Core {
                 if let Some(key) = found.filter(|key| {
                     self.cache.exports.get(key).is_none_or(|held| held.copy.version.uid == version.uid)
                 }) {
+                    self.tell_unexported(&key);
                     self.cache.exports.remove(&key);
                     self.facts.no_export(&key, &mut tell);
                 }
@@ -217,6 +227,7 @@ impl Core {
                 if let Some(key) = ServiceName::parse(&*object.name).ok().and_then(key) {
                     let held = self.cache.held.get(&key).and_then(|held| held.import.as_ref());
                     if held.is_some_and(|held| held.copy.version.uid == version.uid) {
+                        self.note_loss(Target::Import(key.clone()));
                         self.cache.drop_from(&key, object);
                         self.look_at(&key);
                         self.retire(&key);
@@ -246,6 +257,23 @@ impl Core {
         };
         if copy.is_some_and(|copy| copy.version.uid != version.uid) {
             return;
+        }
+        match object.kind {
+            Kind::Service => {
+                if let Ok(name) = ServiceName::parse(&*object.name) {
+                    self.note_loss(Target::Service(key.clone(), name));
+                }
+            }
+            Kind::Slice => {
+                // Kubernetes takes slices with the Service that they hang on.
+                let service = self.usable_service(&key).map(|service| service.copy.version.uid.clone());
+                let held = self.cache.held.get(&key).and_then(|held| held.slices.get(&*object.name));
+                let alone = held.is_some_and(|held| held.attached.owner == service);
+                if let (true, Ok(name)) = (alone, SliceName::parse(&*object.name)) {
+                    self.note_loss(Target::Slice(key.clone(), name));
+                }
+            }
+            Kind::Namespace | Kind::Node | Kind::Export | Kind::Import | Kind::Property => {}
         }
         self.cache.drop_object(object);
         match (object.kind, SliceName::parse(&*object.name)) {

@@ -3,6 +3,7 @@
 mod cluster;
 mod deletes;
 mod facts;
+mod notices;
 mod ownership;
 mod repair;
 mod writes;

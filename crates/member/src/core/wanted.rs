@@ -1,5 +1,6 @@
 //! What this cluster should hold, read off the plan: bodies of objects, as far as they can be made now.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -145,16 +146,33 @@ pub enum DerivedState<'a> {
     Refused(&'a str),
 }
 
+/// Since when which sources of an import are stale, and which sources are withdrawn. `marks` are those that stand on the object.
+pub fn lost_sources(
+    plan: &ImportPlan,
+    marks: Option<&str>,
+) -> (BTreeMap<ClusterId, String>, BTreeSet<ClusterId>) {
+    let ImportPlan::Present { import, .. } = plan else { return Default::default() };
+    (stale::times(stale::marks(&import.stale, marks).as_deref()), super::notices::withdrawn(plan))
+}
+
 /// The status of the ServiceImport.
 pub fn import_status(
     import: &Import,
     derived: DerivedState<'_>,
+    (stale, lost): (&BTreeMap<ClusterId, String>, &BTreeSet<ClusterId>),
     before: &[Since],
     now: Time,
 ) -> ImportStatusBody {
     let (status, reason, message) = match (&import.ready, derived) {
         (ImportReady::Ready, DerivedState::Usable) => {
-            (true, reasons::import::READY.to_owned(), text::import_message(&import.ready, &import.notes))
+            let none_left =
+                !import.clusters.is_empty() && import.clusters.iter().all(|one| lost.contains(one));
+            let reason = match (none_left, stale.is_empty()) {
+                (true, _) => reasons::import::SOURCES_LOST,
+                (false, false) => reasons::import::SOURCES_STALE,
+                (false, true) => reasons::import::READY,
+            };
+            (!none_left, reason.to_owned(), text::imported_message(import, stale, lost))
         }
         (ImportReady::Ready, DerivedState::Awaited) => {
             (false, reasons::import::PENDING.to_owned(), crate::text::DERIVED_SERVICE_AWAITED.to_owned())
@@ -179,7 +197,12 @@ pub fn import_status(
 }
 
 /// The conditions of a ServiceExport, by type.
-pub fn export_status(status: &ExportStatus, before: &[Since], now: Time) -> Vec<ConditionBody> {
+pub fn export_status(
+    status: &ExportStatus,
+    (key, here, imports): (&ServiceKey, &ClusterId, bool),
+    before: &[Since],
+    now: Time,
+) -> Vec<ConditionBody> {
     use atoll_engine::reason::ExportReady;
     let valid_reason =
         status.valid.map_or_else(atoll_engine::reason::Invalid::as_str, |()| reasons::export::VALID);
@@ -198,7 +221,7 @@ pub fn export_status(status: &ExportStatus, before: &[Since], now: Time) -> Vec<
         condition::export::READY,
         matches!(status.ready, ExportReady::Exported { .. }),
         status.ready.as_str().to_owned(),
-        text::export_message(&status.ready, &status.refused_keys),
+        text::exported_message(status, &key.namespace, here, imports),
         before,
         now,
     ));
@@ -240,7 +263,7 @@ fn dated(
     before: &[Since],
     now: Time,
 ) -> ConditionBody {
-    let old = before.iter().find(|Since(of, ..)| **of == *kind).map(|Since(_, was, at)| (was, *at));
+    let old = before.iter().find(|Since(of, ..)| **of == *kind).map(|Since(_, was, at, _)| (was, *at));
     let since = conditions::since(old, &Some(status), now);
     ConditionBody { kind: kind.into(), status: Some(status), reason, message: cut(message), since }
 }

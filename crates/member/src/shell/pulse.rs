@@ -132,7 +132,7 @@ pub(super) async fn beat(client: Client, pulse: Pulse, events: mpsc::Sender<Even
                     match &served {
                         Served::Certain(_) => {}
                         Served::Likely(families, why) => {
-                            warn!(cluster = %pulse.cluster, ?families, %why, "the IP families of Services are guessed; trying again");
+                            warn!(cluster = %pulse.cluster, families = %families.iter().map(|family| family.as_str()).collect::<Vec<_>>().join(", "), %why, "the IP families of Services are guessed; trying again");
                         }
                         Served::Unknown(why) => {
                             warn!(cluster = %pulse.cluster, %why, "the IP families of Services are unknown; trying again");

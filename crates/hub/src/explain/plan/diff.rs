@@ -75,7 +75,7 @@ impl Changes {
             let (was, is) = (part(before), part(after));
             let mut changes = nothing(id);
             if was != is && !alone.contains(id) {
-                objects(key, was.as_deref(), is.as_deref(), &mut changes);
+                objects(key, id, was.as_deref(), is.as_deref(), &mut changes);
                 changes.endpoints = endpoints::changes(key, was.as_deref(), is.as_deref());
             }
             let known: Vec<Remark> = remarks::of(before, id);
@@ -190,17 +190,19 @@ fn nothing(id: &ClusterId) -> ClusterChanges {
 }
 
 /// What a part says that its cluster holds.
-fn holds<'a>(key: &'a ServiceKey, part: Option<&'a ClusterPlan>) -> Holds<'a> {
+fn holds<'a>(key: &'a ServiceKey, id: &ClusterId, part: Option<&'a ClusterPlan>) -> Holds<'a> {
     let Some(part) = part else { return Holds::default() };
     let mut holds = Holds::default();
     if let Some((import, derived)) = wanted::derived(&part.import) {
         holds.service = derived.map(|derived| wanted::service(key, import, derived));
-        let status = wanted::import_status(import, DerivedState::Usable, &[], Time(0));
+        let (stale, withdrawn) = wanted::lost_sources(&part.import, None);
+        let status = wanted::import_status(import, DerivedState::Usable, (&stale, &withdrawn), &[], Time(0));
         holds.import = Some((wanted::import(key, import, &[], None), status.clusters));
         holds.conditions.extend(status.conditions.into_iter().map(|one| (mcs::SERVICE_IMPORT, one)));
     }
     if let Some(status) = &part.export {
-        let conditions = wanted::export_status(status, &[], Time(0));
+        let imports = matches!(part.import, ImportPlan::Present { .. });
+        let conditions = wanted::export_status(status, (key, id, imports), &[], Time(0));
         holds.conditions.extend(conditions.into_iter().map(|one| (mcs::SERVICE_EXPORT, one)));
     }
     let headless = holds.import.as_ref().is_some_and(|(import, _)| import.headless);
@@ -217,11 +219,12 @@ fn holds<'a>(key: &'a ServiceKey, part: Option<&'a ClusterPlan>) -> Holds<'a> {
 /// Objects and conditions that differ.
 fn objects(
     key: &ServiceKey,
+    id: &ClusterId,
     before: Option<&ClusterPlan>,
     after: Option<&ClusterPlan>,
     into: &mut ClusterChanges,
 ) {
-    let (was, is) = (holds(key, before), holds(key, after));
+    let (was, is) = (holds(key, id, before), holds(key, id, after));
     let left_alone = after.is_some_and(|part| matches!(part.import, ImportPlan::Untouched(_)));
     let mut remade = false;
     if !left_alone {

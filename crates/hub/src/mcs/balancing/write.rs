@@ -9,14 +9,13 @@ use atoll_api::types::MultiClusterService;
 use atoll_lb::controller::{Note, Services, Write};
 use atoll_lb::provider::{Ingress, Key, Status, async_trait};
 use atoll_member::Permit;
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{Patch, PatchParams, PostParams};
+use atoll_member::events::{Events, Notice};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::api;
 use crate::api::conditions::{condition, dated};
-use crate::api::events::About;
+use crate::mcs::write::about;
 use crate::membership::connect::{code, why};
 
 /// Whose fields these are.
@@ -28,11 +27,12 @@ const TRIES: usize = 5;
 pub(super) struct Writer {
     client: Client,
     permit: Permit,
+    told: Events,
 }
 
 impl Writer {
-    pub(super) fn new(client: Client, permit: Permit) -> Self {
-        Self { client, permit }
+    pub(super) fn new(client: Client, permit: Permit, told: Events) -> Self {
+        Self { client, permit, told }
     }
 
     fn api(&self, key: &Key) -> Api<MultiClusterService> {
@@ -183,12 +183,9 @@ impl Services for Writer {
         if let Err(error) = self.show(key, status, shown).await {
             tracing::debug!(service = %key, why = why(&error), "cannot write the condition of its load balancer");
         }
-        let about = About::multi_cluster_service(&key.namespace, &key.name, &key.uid);
-        let Ok(event) = api::events::event(&about, !good, events::LOAD_BALANCER, text) else { return };
-        let api = Api::<Event>::namespaced(self.client.clone(), &key.namespace);
-        if let Err(error) = api.create(&PostParams::default(), &event).await {
-            tracing::debug!(service = %key, why = why(&error), "cannot write an event about its load balancer");
-        }
+        let about = about(&key.namespace, &key.name, &key.uid);
+        let message = text.to_owned();
+        self.told.tell(Notice { about, warning: !good, reason: events::LOAD_BALANCER, message });
     }
 }
 

@@ -97,6 +97,7 @@ pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
                     // What is told.
                     rule(mcs::GROUP, &["serviceexports/status"], &["get", "patch"]),
                     rule(mcs::GROUP, &["serviceimports/status"], &["get", "update"]),
+                    rule("", &["events"], &["create"]), // about these objects; a member without it has conditions only
                     rule(about::GROUP, &[about::CLUSTER_PROPERTIES], &["get", "list", "watch", "create"]),
                     only(
                         about::GROUP,
@@ -255,6 +256,14 @@ mod tests {
                 "{rule:?}"
             );
         }
+    }
+
+    #[test]
+    fn of_events_the_hub_may_only_make_new_ones() {
+        let rules = role("h", &Propagation::Nothing).rules.unwrap();
+        let of_events = |rule: &&PolicyRule| rule.resources.iter().flatten().any(|one| one == "events");
+        let verbs: Vec<&String> = rules.iter().filter(of_events).flat_map(|rule| &rule.verbs).collect();
+        assert_eq!(verbs, ["create"]);
     }
 
     #[test]

@@ -234,3 +234,42 @@ fn a_question_about_a_template_is_answered_with_policies_clusters_and_copies() {
     let strange = ObjectKey { name: "strange".to_owned(), ..nobody };
     assert_eq!(propagator.explain(&strange), None);
 }
+
+/// What users are told, as reason and object.
+fn told(commands: &[Command]) -> Vec<(&'static str, bool, String)> {
+    let told = commands.iter().filter_map(|command| match command {
+        Command::Tell { of, warning, reason, .. } => Some((*reason, *warning, of.name.clone())),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_new_template_that_no_policy_selects_is_told_once_and_so_is_one_that_lost_its_policy() {
+    let mut propagator = bound().0;
+    let policy = |name: &str| {
+        json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": {"name": "deployments", "namespace": "shop"},
+            "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}]}})
+    };
+    let template = |name: &str| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"}});
+    let kind = Kind::new("apps/v1", "Deployment");
+    see(&mut propagator, Source::Propagation(Scope::Namespace), policy("web"));
+    propagator.work(NOW);
+    see(&mut propagator, Source::Templates(kind.clone()), template("old"));
+    propagator.take(Event::Listed(Source::Templates(kind.clone())), NOW);
+    assert!(!told(&propagator.work(NOW)).iter().any(|(_, _, name)| name == "old"), "it was there before");
+    see(&mut propagator, Source::Templates(kind.clone()), template("wbe"));
+    assert!(told(&propagator.work(NOW)).contains(&("NoPolicySelects", false, "wbe".to_owned())));
+    see(&mut propagator, Source::Templates(kind.clone()), template("wbe"));
+    assert_eq!(told(&propagator.work(NOW)), [], "once");
+    see(&mut propagator, Source::Templates(kind), template("web"));
+    assert_eq!(told(&propagator.work(NOW)), []);
+    // The policy turns away from it: that is a loss.
+    see(&mut propagator, Source::Propagation(Scope::Namespace), policy("other"));
+    assert!(told(&propagator.work(NOW)).contains(&("NoPolicySelects", true, "web".to_owned())));
+    let configmap =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "root", "namespace": "else"}});
+    see(&mut propagator, Source::Templates(Kind::new("v1", "ConfigMap")), configmap);
+    assert_eq!(told(&propagator.work(NOW)), [], "Kubernetes makes ConfigMaps everywhere");
+}

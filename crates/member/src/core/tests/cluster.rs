@@ -19,6 +19,7 @@ use crate::core::event::{
     Answer, Command, Event, Failure, Gone, Now, OwnImport, OwnService, OwnSlice, Request, Seen,
 };
 use crate::core::object::{Attached, ImportStatusBody, Kind, ObjectName, SliceBody, Target, Version};
+use crate::events::Notice;
 use atoll_link::{Assignment, Problem, Up};
 
 pub(super) fn id(text: &str) -> ClusterId {
@@ -108,6 +109,8 @@ pub(super) struct Cluster {
     pub(super) reports: Vec<Up>,
     /// Every write that was answered with success, as `verb kind name`.
     pub(super) log: Vec<String>,
+    /// What would become events.
+    pub(super) told: Vec<Notice>,
 }
 
 impl Cluster {
@@ -131,6 +134,7 @@ impl Cluster {
             reads: Vec::new(),
             reports: Vec::new(),
             log: Vec::new(),
+            told: Vec::new(),
         };
         cluster.fact("a", Change::Service(web(), Some(service(false))));
         cluster.fact("a", Change::Export(web(), Some(export())));
@@ -192,6 +196,7 @@ impl Cluster {
                 Command::Write(target, request) => self.sent.push((target, *request)),
                 Command::Read(target) => self.reads.push(target),
                 Command::Report(report) => self.reports.push(report),
+                Command::Tell(notice) => self.told.push(*notice),
             }
         }
     }

@@ -14,7 +14,42 @@ fn what_somebody_deletes_is_made_again() {
         assert_eq!(cluster.names().len(), 3, "{name}");
         assert_eq!(cluster.log.len(), writes, "{name}: {:?}", cluster.log);
         assert_eq!(cluster.log[0], format!("create {name}"));
+        let [told] = &cluster.told[..] else { panic!("{name}: {:?}", cluster.told) };
+        assert!(told.warning && told.reason == "DriftRepaired", "{told:?}");
+        assert!(
+            told.message.starts_with(
+                "It was deleted, and has been created again: it follows the service exported by a."
+            ),
+            "{told:?}"
+        );
+        assert_eq!(
+            told.about.uid.as_deref(),
+            Some(cluster.api[name].version.uid.as_str()),
+            "it is about the new one"
+        );
     }
+}
+
+#[test]
+fn our_own_writes_are_nobodys_drift() {
+    let mut cluster = Cluster::imported();
+    for address in ["10.0.0.2", "10.0.0.3"] {
+        cluster.slice_at_source(address);
+        cluster.assign();
+        cluster.settle();
+        cluster.list(crate::core::object::Kind::Slice);
+        cluster.settle();
+    }
+    cluster.fact("a", Change::Export(web(), None));
+    cluster.assign();
+    cluster.settle();
+    assert!(cluster.names().is_empty(), "{:?}", cluster.names());
+    let told: Vec<&str> = cluster.told.iter().map(|told| told.reason).collect();
+    assert_eq!(told, ["ImportRemoved"], "{:?}", cluster.told);
+    assert_eq!(
+        cluster.told[0].message,
+        "The import was removed with its derived Service: no cluster exports the service."
+    );
 }
 
 #[test]
@@ -60,6 +95,12 @@ fn what_somebody_edits_is_replaced() {
     });
     cluster.settle();
     assert_eq!(cluster.log, [format!("update {SERVICE}")]);
+    let [told] = &cluster.told[..] else { panic!("{:?}", cluster.told) };
+    assert_eq!((told.reason, &*told.about.kind), ("DriftRepaired", "Service"));
+    assert_eq!(
+        told.message,
+        "It was changed, and the change was undone: it follows the service exported by a. Change the Service or its ServiceExport in those clusters instead."
+    );
     cluster.somebody_edits(IMPORT, true, |stored| {
         let Request::Import(body, _) = &mut stored.said else { panic!() };
         body.ports.clear();
