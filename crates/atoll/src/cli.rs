@@ -1,8 +1,8 @@
 //! The command line: the list of commands, and how durations are written. Each command's flags stand in its file.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands;
+use crate::{commands, plugin};
 
 /// Connect Kubernetes clusters into one clusterset: a service exported in one is reachable in all.
 #[derive(Parser)]
@@ -60,10 +60,18 @@ pub(crate) enum Command {
     Completion(commands::completion::Completion),
 }
 
+/// Reads the command line of this process.
+pub(crate) fn parse() -> Arguments {
+    if !plugin::is_plugin() {
+        return Arguments::parse();
+    }
+    let command = Arguments::command().bin_name(plugin::name());
+    let matches = command.get_matches_from(plugin::reordered(std::env::args_os()));
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

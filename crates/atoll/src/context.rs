@@ -2,11 +2,13 @@
 //! `atoll up`.
 //!
 //! ```text
-//!   -C member1 ─┬─ a sandbox is meant ─▶ its kubeconfig, context member1
-//!               └─ else ─▶ hub's API ─▶ Cluster member1 + its Secret ─▶ the member's API, with the hub's rights
+//!   -C member1 ─▶ rule: which hub? ─┬─ a sandbox's ─▶ its kubeconfig, context member1
+//!                                   └─ else ─▶ hub's API ─▶ Cluster member1 + its Secret ─▶ the member's API, with the hub's rights
 //! ```
 
 mod hub;
+mod place;
+mod rule;
 pub(crate) mod sandbox;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +21,8 @@ use kube::config::Kubeconfig;
 use crate::commands::up::HUB;
 use crate::failure::Failure;
 
-pub(crate) use hub::HubApi;
+pub(crate) use hub::{FoundHub, HubApi, WhichHub};
+use rule::Step;
 
 /// Which API is asked, and which namespace of it; as in kubectl.
 #[derive(Args, Debug, Clone, Default)]
@@ -70,7 +73,8 @@ impl Access {
             Some(name) => match self.sandbox() {
                 Some(file) => of_sandbox(name, &file).await?,
                 None => {
-                    member(name, self.hub_api().await.map_err(|error| Failure::no_hub(name, &error))?).await?
+                    let hub = self.which().find().await.map_err(|failure| failure.for_member(name))?;
+                    member(name, hub).await?
                 }
             },
         };
@@ -84,18 +88,12 @@ impl Access {
     pub(crate) async fn hub(&self) -> Result<kube::Config, Failure> {
         match self.sandbox() {
             Some(file) => Ok(of_sandbox(HUB, &file).await?.config),
-            None => self.hub_api().await.map_err(|error| Failure::connect(&error)),
+            None => Ok(self.which().find().await?.config),
         }
     }
 
-    async fn hub_api(&self) -> Result<kube::Config, ConnectError> {
-        let hub = HubApi {
-            kubeconfig: self.kubeconfig.clone(),
-            context: self.context.clone(),
-            data_dir: std::env::var_os("ATOLL_DATA_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from),
-            namespace: atoll_hub::options::NAMESPACE.to_owned(),
-        };
-        hub.config().await
+    fn which(&self) -> WhichHub {
+        WhichHub { kubeconfig: self.kubeconfig.clone(), context: self.context.clone(), data_dir: None }
     }
 
     /// The kubeconfig of the sandbox that is meant, if one is: it has a context for every cluster.
@@ -103,18 +101,19 @@ impl Access {
         if self.context.is_some() {
             return None;
         }
-        if let Some(file) = &self.kubeconfig {
-            return file.parent().is_some_and(sandbox::is_sandbox).then(|| file.clone());
-        }
-        sandbox::of_environment(|key| std::env::var_os(key), sandbox::is_sandbox, Path::is_file)
+        let choice = self.which().choice();
+        let is_sandbox = |file: &Path| file.parent().is_some_and(sandbox::is_sandbox);
+        let named = matches!(choice.step, Step::UpDirVariable | Step::Sandbox);
+        choice.file.filter(|file| named || is_sandbox(file))
     }
 }
 
 /// The way to a member, with the credentials that its hub holds.
-async fn member(name: &str, hub: kube::Config) -> Result<Reached, Failure> {
-    let namespace = hub.default_namespace.clone();
-    let hub = connect::client(hub).map_err(|error| Failure::connect(&error))?;
-    let mut config = reach::member(&hub, name).await.map_err(|error| Failure::reach(name, &error))?;
+async fn member(name: &str, hub: FoundHub) -> Result<Reached, Failure> {
+    let namespace = hub.config.default_namespace.clone();
+    let client = hub.client()?;
+    let reached = reach::member(&client, name).await;
+    let mut config = reached.map_err(|error| Failure::reach(name, &error).at(&hub.place.shown()))?;
     config.default_namespace = namespace;
     Ok(Reached { config, as_hub: Some(name.to_owned()) })
 }
@@ -136,7 +135,9 @@ async fn of_sandbox(name: &str, file: &Path) -> Result<Reached, Failure> {
         return Ok(Reached { config: context(name).await?, as_hub: None });
     }
     if names.contains(&HUB) {
-        return member(name, context(HUB).await?).await;
+        let hub =
+            WhichHub { kubeconfig: Some(file.to_owned()), context: Some(HUB.to_owned()), data_dir: None };
+        return member(name, hub.find().await?).await;
     }
     Err(Failure::no_such_cluster(name, file, &names))
 }

@@ -12,16 +12,15 @@ mod failure;
 mod logs;
 mod objects;
 mod output;
+mod plugin;
 mod progress;
 mod signals;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments = cli::Arguments::parse();
+    let arguments = cli::parse();
     match Box::pin(commands::run(arguments)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -4,7 +4,6 @@ use atoll_api::names::annotation::network;
 use atoll_api::names::condition;
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
-use atoll_hub::connect;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::api::ListParams;
@@ -12,8 +11,7 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use crate::context::HubApi;
-use crate::failure::Failure;
-use crate::output;
+use crate::{output, plugin};
 
 /// List the members and their status.
 #[derive(Args)]
@@ -48,19 +46,25 @@ enum Format {
 
 impl Clusters {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let hub = self.hub.client().await?;
-        let listed = Api::<Cluster>::all(hub).list(&ListParams::default()).await;
+        let hub = self.hub.find().await?;
+        let listed = Api::<Cluster>::all(hub.client()?).list(&ListParams::default()).await;
         let clusters = match listed {
             Ok(clusters) => clusters.items,
-            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(), // no CRD, no members
-            Err(error) => return Err(Failure::hub("cannot list members", &connect::why(&error)).into()),
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                return Err(hub.place.no_hub(&hub.rest()?).await.into());
+            }
+            Err(error) => return Err(hub.place.failure("cannot list members", &error).into()),
         };
         let list = || json!({ "apiVersion": "v1", "kind": "List", "items": clusters });
         match self.output {
             Format::Json => output::json(&list()),
             Format::Yaml => output::yaml(&list()),
             Format::Table | Format::Wide if clusters.is_empty() => {
-                eprintln!("No members found. Join one with `atoll join NAME --cluster-kubeconfig FILE`.");
+                eprintln!(
+                    "No members found in the hub {}. Join one with `{} join NAME --cluster-kubeconfig FILE`.",
+                    hub.place.shown(),
+                    plugin::name()
+                );
                 Ok(())
             }
             Format::Table | Format::Wide => {

@@ -94,11 +94,17 @@ impl Join {
         let name = self.name.clone();
         let propagation = propagation(self.allow_propagation.clone());
         let asked = signals::shutdown()?;
+        let request = self.request();
+        request.check_names().map_err(|error| Failure::join(&name, &error))?;
+        let member =
+            atoll_hub::connect::config(Some(&self.cluster_kubeconfig), self.cluster_context.as_deref());
+        let member = member.await.map_err(|error| Failure::join(&name, &error.into()))?;
+        let hub = self.hub.find().await?;
         let joining = progress::announce_if_slow(
             "waiting for the API of the hub or of the cluster",
-            Box::pin(self.join(asked)),
+            Box::pin(atoll_hub::join::join(hub.client()?, member, &request, asked)),
         );
-        let joined = joining.await.map_err(|error| Failure::join(&name, &error))?;
+        let joined = joining.await.map_err(|error| Failure::join(&name, &error).at(&hub.place.shown()))?;
         if let Some(overlap) = &joined.tolerated {
             eprintln!(
                 "warning: {overlap}; traffic to addresses in both networks may reach the wrong cluster"
@@ -132,32 +138,30 @@ impl Join {
         Ok(())
     }
 
-    async fn join(self, interrupted: impl Future<Output = ()>) -> Result<Joined, atoll_hub::join::JoinError> {
-        let ranges = |list: Vec<IpNet>| Ranges(list.into_iter().collect());
-        let request = Request {
-            name: self.name,
+    fn request(&self) -> Request {
+        let ranges = |list: &[IpNet]| Ranges(list.iter().copied().collect());
+        Request {
+            name: self.name.clone(),
             namespace: self.hub.namespace.clone(),
-            clusterset: self.clusterset,
+            clusterset: self.clusterset.clone(),
             declared: Networks {
-                pods: ranges(self.pods),
-                services: ranges(self.services),
-                nodes: ranges(self.nodes),
+                pods: ranges(&self.pods),
+                services: ranges(&self.services),
+                nodes: ranges(&self.nodes),
             },
-            endpoints: ranges(self.endpoints),
+            endpoints: ranges(&self.endpoints),
             allow_overlap: self.allow_overlap,
-            api_endpoint: self.api_endpoint,
-            place: Location { provider: self.provider, region: self.region, zones: self.zones },
-            propagation: propagation(self.allow_propagation),
+            api_endpoint: self.api_endpoint.clone(),
+            place: Location {
+                provider: self.provider.clone(),
+                region: self.region.clone(),
+                zones: self.zones.clone(),
+            },
+            propagation: propagation(self.allow_propagation.clone()),
             allow_insecure: self.allow_insecure,
             token_lifetime: self.token_lifetime,
-            system_namespaces: self.system_namespaces,
-        };
-        request.check_names()?;
-        let member =
-            atoll_hub::connect::config(Some(&self.cluster_kubeconfig), self.cluster_context.as_deref());
-        let member = member.await?;
-        let hub = self.hub.client().await?;
-        atoll_hub::join::join(hub, member, &request, interrupted).await
+            system_namespaces: self.system_namespaces.clone(),
+        }
     }
 }
 

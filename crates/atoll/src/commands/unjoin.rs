@@ -34,7 +34,8 @@ pub(crate) struct Unjoin {
 impl Unjoin {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         logs::warnings_only();
-        let hub = self.hub.client().await?;
+        let found = self.hub.find().await?;
+        let hub = found.client()?;
         let waiting = format!(
             "waiting for the hub to clean up `{}`, for up to {} s",
             self.name,
@@ -44,7 +45,7 @@ impl Unjoin {
             atoll_hub::unjoin::unjoin(&hub, &self.hub.namespace, &self.name, self.force, self.timeout);
         progress::announce_if_slow(&waiting, leaving)
             .await
-            .map_err(|error| Failure::unjoin(&self.name, &error))?;
+            .map_err(|error| Failure::unjoin(&self.name, &error).at(&found.place.shown()))?;
         eprintln!("`{}` left the clusterset", self.name);
         Ok(())
     }

@@ -65,6 +65,9 @@ fn members_are_looked_into_with_the_credentials_of_the_hub() {
 /// What may not be done is told with what to do about it.
 fn refusals(sandbox: &Sandbox) {
     let (code, _, talk) = sandbox.run("get -C paris pods");
+    // The second line names the hub.
+    assert!(talk.contains("\n  hub: https://127.") && talk.contains(&sandbox.kubeconfig("hub")), "{talk}");
+    let talk: String = talk.split_inclusive('\n').filter(|line| !line.starts_with("  hub: ")).collect();
     let want = "\
 error: cannot reach `paris`: the hub has no such member
   why: its members are member1, member2
@@ -99,7 +102,7 @@ error: cannot reach `paris`: the hub has no such member
     assert_eq!(code, Some(1), "{talk}");
     assert!(
         talk.starts_with(
-            "error: cannot reach `member1`: this user may not read the hub's credentials for this member\n  why: "
+            "error: cannot reach `member1`: this user may not read the hub's credentials for this member\n  hub: "
         ),
         "{talk}"
     );
@@ -172,7 +175,7 @@ fn labels_attract_taints_drive_out_and_what_runs_is_promoted() {
             2,
             "error: invalid effect `Sometimes` in `x:Sometimes`\n  hint: ",
         ),
-        ("cluster label paris a=b", 1, "error: cannot update member `paris`\n  why: "),
+        ("cluster label paris a=b", 1, "error: cannot update member `paris`\n  hub: "),
         (
             "promote deployment none -C member1",
             1,
