@@ -4,14 +4,18 @@
 
 mod address;
 mod clusterset;
+mod list;
 mod service;
+mod subject;
 
-pub use address::{AddressExplanation, EndpointOf};
+pub use address::{AddressExplanation, EndpointOf, RangeOf};
 pub use clusterset::{ClusterSetStatus, Member, Totals, Trouble};
+pub use list::{ListMetadata, ServiceLine, ServiceList};
 pub use service::{
     Candidate, ClusterPart, CrossCluster, Endpoints, Export, Import, Placement, PolicyPart, Port,
     ServiceExplanation, Source, Template,
 };
+pub use subject::{BadSubject, Subject};
 
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +50,13 @@ impl Remark {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let next = Some(code.next()).filter(|next| !next.is_empty()).map(str::to_owned);
         Self { code, severity: code.severity(), message: message.into(), next, since: None }
+    }
+
+    /// The same, with this next step.
+    #[must_use]
+    pub fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
     }
 
     /// The same, since a time.

@@ -121,6 +121,8 @@ codes! {
     NotManaged Error "An object that Atoll should write exists and is not managed by Atoll. It is not changed." "Delete or rename that object.";
     Rejected Error "The API server of the member rejects what Atoll writes; the message has its words." "Look for admission webhooks and policies in the member that reject it.";
     NotCopied Warning "A part of an object can't be copied to other clusters." "See the message.";
+    MemberReady Info "The API of the member answers and is healthy." "";
+    MemberNotReady Error "The API of the member answers and is not healthy; the message has its words." "See `kubectl describe cluster NAME` in the hub.";
     OtherClusterProperty Error "A ClusterProperty of the member contradicts its membership." "Delete the ClusterProperty, or unjoin the cluster.";
 
     // MultiClusterService
@@ -144,7 +146,11 @@ codes! {
     CopyFailed Error "The copy could not be applied; the message has the member's words." "See the message.";
     CopyPending Info "The copy is not applied yet." "";
 
+    // The clusterset as a whole
+    Healthy Info "Nothing is wrong." "";
+
     // Addresses
+    EndpointAddress Info "The address is that of an endpoint." "";
     OwnedByMember Info "The address is in a range of a member." "";
     OwnedByHub Info "The address is the hub's own." "";
     OwnedByPool Info "The address is in the pool of load balancers." "";

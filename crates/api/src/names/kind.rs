@@ -144,6 +144,8 @@ pub mod explain {
     pub const PLANS: &str = "plans";
     /// The kind of an answer about a service.
     pub const SERVICE_EXPLANATION: &str = "ServiceExplanation";
+    /// The kind of a list of services.
+    pub const SERVICE_EXPLANATION_LIST: &str = "ServiceExplanationList";
     /// The kind of an answer about an address.
     pub const ADDRESS_EXPLANATION: &str = "AddressExplanation";
     /// The kind of an answer about the clusterset.
