@@ -16,9 +16,11 @@ use std::path::{Path, PathBuf};
 use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::reach;
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use kube::config::Kubeconfig;
 
 use crate::commands::up::HUB;
+use crate::complete;
 use crate::failure::Failure;
 
 pub(crate) use hub::{FoundHub, HubApi, WhichHub};
@@ -34,7 +36,7 @@ pub(crate) struct Access {
     #[arg(long, value_name = "CONTEXT")]
     pub(crate) context: Option<String>,
     /// Namespace [default: the context's].
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", add = ArgValueCandidates::new(complete::namespaces))]
     pub(crate) namespace: Option<String>,
 }
 
@@ -44,7 +46,7 @@ pub(crate) struct ClusterApi {
     #[command(flatten)]
     pub(crate) access: Access,
     /// Member, reached with the hub's credentials; or a cluster of `atoll up`, such as hub or member1.
-    #[arg(short = 'C', long, value_name = "NAME")]
+    #[arg(short = 'C', long, value_name = "NAME", add = ArgValueCandidates::new(complete::clusters))]
     pub(crate) cluster: Option<String>,
 }
 

@@ -44,6 +44,18 @@ impl fmt::Display for ExitWith {
 
 impl std::error::Error for ExitWith {}
 
+/// All has been said, and this is the exit code.
+#[derive(Debug)]
+struct Silent(u8);
+
+impl fmt::Display for Silent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ended with exit code {}", self.0)
+    }
+}
+
+impl std::error::Error for Silent {}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
@@ -228,6 +240,17 @@ impl Failure {
         ExitWith(code).into()
     }
 
+    /// This exit code, and no words: what was printed says it.
+    pub(crate) fn silent(code: u8) -> anyhow::Error {
+        Silent(code).into()
+    }
+
+    /// What happened and why.
+    pub(crate) fn in_one_line(&self) -> String {
+        let parts = [Some(&self.what), self.why.as_ref(), self.hint.as_ref()];
+        parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(": ")
+    }
+
     /// Something that ended otherwise than it should, in the words of who knows.
     pub(crate) fn ended(what: &str, why: &str) -> Self {
         Self { what: what.to_owned(), why: Some(why.to_owned()), hint: None, usage: false, hub: None }
@@ -373,6 +396,9 @@ pub(crate) fn report_all(mut failures: Vec<Failure>) -> anyhow::Result<()> {
 
 /// The text for stderr, and the exit code.
 pub(crate) fn render(error: &anyhow::Error) -> (String, ExitCode) {
+    if let Some(Silent(code)) = error.downcast_ref::<Silent>() {
+        return (String::new(), ExitCode::from(*code));
+    }
     let own;
     let failure = if let Some(failure) = error.downcast_ref::<Failure>() {
         failure

@@ -33,6 +33,32 @@ pub(crate) fn name() -> &'static str {
     if is_plugin() { "kubectl atoll" } else { "atoll" }
 }
 
+/// The help of a plugin: it is called `kubectl atoll`.
+pub(crate) fn renamed(command: clap::Command) -> clap::Command {
+    let after = command.get_after_help().map(|text| in_examples(&text.to_string()));
+    let command = command.mut_subcommands(renamed);
+    match after {
+        Some(after) => command.after_help(after),
+        None => command,
+    }
+}
+
+fn in_examples(text: &str) -> String {
+    text.replace("\n  atoll ", "\n  kubectl atoll ")
+        .replace("`atoll ", "`kubectl atoll ")
+        .replace("| atoll ", "| kubectl atoll ")
+}
+
+/// How this program is called from any folder: by its name if that is on the PATH, else by its path as it was called.
+pub(crate) fn this_program() -> String {
+    let called = std::env::args_os().next().unwrap_or_else(|| "atoll".into());
+    let called = Path::new(&called);
+    if called.components().count() < 2 {
+        return called.display().to_string();
+    }
+    std::path::absolute(called).unwrap_or_else(|_| called.to_owned()).display().to_string()
+}
+
 fn called_as(program: &OsStr) -> Called {
     match Path::new(program).file_name().and_then(OsStr::to_str) {
         Some(PLUGIN) => Called::Plugin,

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 
+use crate::complete;
 use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::{logs, progress};
@@ -20,6 +22,7 @@ use crate::{logs, progress};
   atoll unjoin paris --force")]
 pub(crate) struct Unjoin {
     /// Name of the member.
+    #[arg(add = ArgValueCandidates::new(complete::clusters))]
     name: String,
     #[command(flatten)]
     hub: HubApi,

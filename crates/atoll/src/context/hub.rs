@@ -67,6 +67,13 @@ impl WhichHub {
 
     /// The hub that is meant. Where others could be meant, stderr says which one it is.
     pub(crate) async fn find(&self) -> Result<FoundHub, Failure> {
+        let found = self.find_quietly().await?;
+        found.place.tell_in_doubt();
+        Ok(found)
+    }
+
+    /// The hub that is meant.
+    pub(crate) async fn find_quietly(&self) -> Result<FoundHub, Failure> {
         let choice = self.choice();
         let read = match &choice.file {
             Some(file) => Kubeconfig::read_from(file).ok(),
@@ -83,7 +90,6 @@ impl WhichHub {
         }
         let config = config(&choice).await.map_err(|error| place.unusable(&error))?;
         place.url = Some(config.cluster_url.to_string());
-        place.tell_in_doubt();
         Ok(FoundHub { config, place })
     }
 }

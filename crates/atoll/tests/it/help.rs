@@ -46,6 +46,21 @@ fn every_help_text_has_examples_that_fit_the_terminal() {
 }
 
 #[test]
+fn the_manifest_for_krew_is_yaml_and_names_what_the_release_fills_in() {
+    let text = include_str!("../../../../deploy/krew/atoll.yaml");
+    let manifest: serde_json::Value = serde_saphyr::from_str(text).unwrap();
+    for (number, arch) in ["AMD64", "ARM64"].into_iter().enumerate() {
+        let platform = &manifest["spec"]["platforms"][number];
+        assert_eq!(platform["uri"], format!("@URL_{arch}@"));
+        assert_eq!(platform["sha256"], format!("@SHA256_{arch}@"));
+        assert_eq!(platform["bin"], "kubectl-atoll");
+        assert_eq!(platform["files"][0]["to"], "kubectl-atoll");
+    }
+    assert_eq!(manifest["metadata"]["name"], "atoll");
+    assert_eq!(manifest["spec"]["version"], "v@VERSION@");
+}
+
+#[test]
 fn the_configuration_in_the_help_of_lb_is_valid() {
     let help = help(&["lb"]);
     let text = help.split("Configuration file:\n").nth(1).unwrap();

@@ -5,6 +5,7 @@
 mod backup;
 mod balanced;
 mod confined;
+mod explain;
 mod fake_hub;
 mod help;
 mod lb;

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use atoll_hub::connect;
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use serde_json::json;
 
+use crate::complete;
 use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::logs;
@@ -27,6 +29,7 @@ use crate::output::Format;
   atoll join paris --cluster-kubeconfig paris.yaml")]
 pub(crate) struct Revoke {
     /// Name of the member.
+    #[arg(add = ArgValueCandidates::new(complete::clusters))]
     name: String,
     /// Kubeconfig of the cluster [default: the hub's own credentials].
     #[arg(long, value_name = "FILE")]
