@@ -13,10 +13,13 @@ pub(crate) mod sandbox;
 
 use std::path::{Path, PathBuf};
 
+use atoll_api::types::Cluster;
 use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::reach;
 use clap::Args;
 use clap_complete::ArgValueCandidates;
+use kube::ResourceExt;
+use kube::api::ListParams;
 use kube::config::Kubeconfig;
 
 use crate::commands::up::HUB;
@@ -92,6 +95,27 @@ impl Access {
             Some(file) => Ok(of_sandbox(HUB, &file).await?.config),
             None => Ok(self.which().find().await?.config),
         }
+    }
+
+    /// The names of all members of the hub.
+    pub(crate) async fn members(&self) -> Result<Vec<String>, Failure> {
+        let hub = match self.sandbox() {
+            Some(file) => {
+                let named = (Some(file), Some(HUB.to_owned()));
+                WhichHub { kubeconfig: named.0, context: named.1, data_dir: None }.find().await?
+            }
+            None => self.which().find().await?,
+        };
+        let listed = kube::Api::<Cluster>::all(hub.client()?).list_metadata(&ListParams::default()).await;
+        let listed = listed.map_err(|error| hub.place.failure("cannot list members", &error))?;
+        if listed.items.is_empty() {
+            let failure = Failure::plain(
+                "the hub has no members",
+                "join one with `atoll join NAME --cluster-kubeconfig FILE`",
+            );
+            return Err(failure.at(&hub.place.shown()));
+        }
+        Ok(listed.items.iter().map(ResourceExt::name_any).collect())
     }
 
     fn which(&self) -> WhichHub {

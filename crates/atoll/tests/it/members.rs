@@ -75,9 +75,11 @@ error: cannot reach `paris`: the hub has no such member
 ";
     assert_eq!((code, talk.as_str()), (Some(2), want));
 
-    // The hub's rights in a member are those of its last join.
+    // Another join takes rights away only where that is said.
     let file = sandbox.kubeconfig("member2");
-    sandbox.ok(&format!("join member2 --cluster-kubeconfig {file} --allow-propagation=configmaps"));
+    sandbox.ok(&format!(
+        "join member2 --cluster-kubeconfig {file} --revoke-propagation --allow-propagation=configmaps"
+    ));
     let (code, out, talk) = sandbox.run("get -C member1,member2 deployments -o name");
     assert_eq!((code, out.as_str()), (Some(1), "member1 deployment.apps/web\n"), "{talk}");
     assert!(talk.starts_with("error: member2: cannot list deployments\n  why: "), "{talk}");

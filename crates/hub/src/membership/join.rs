@@ -11,6 +11,7 @@ mod check;
 mod discover;
 mod error;
 mod fence;
+mod grants;
 mod make;
 pub(crate) mod rbac;
 mod undo;
@@ -30,6 +31,7 @@ use kube::{Api, Client};
 pub(crate) use check::known;
 pub use check::{Known, Newcomer, Refusal, check};
 pub use error::JoinError;
+pub use grants::{Regrant, granted, regrant};
 pub use rbac::Propagation;
 
 use crate::api::crd;
