@@ -27,6 +27,8 @@ fn members_are_looked_into_with_the_credentials_of_the_hub() {
     let both = sandbox.ok("get -C member1 -C member2 deployments,services -o name");
     let want = "member1 deployment.apps/web\nmember2 deployment.apps/web\nmember1 service/kubernetes\nmember2 service/kubernetes\n";
     assert_eq!(both, want);
+    assert_eq!(sandbox.ok("get -C all deployments,services -o name"), want);
+    assert_eq!(sandbox.ok("clusters -o name"), "member1\nmember2\n");
     let json: Value =
         serde_json::from_str(&sandbox.ok("get -C member1,member2 deployment web -o json")).unwrap();
     let from = |index: usize| &json["items"][index]["metadata"]["annotations"]["resource.karmada.io/cached-from-cluster"];
@@ -77,9 +79,20 @@ error: cannot reach `paris`: the hub has no such member
 
     // Another join takes rights away only where that is said.
     let file = sandbox.kubeconfig("member2");
-    sandbox.ok(&format!(
-        "join member2 --cluster-kubeconfig {file} --revoke-propagation --allow-propagation=configmaps"
-    ));
+    let again = format!("join member2 --cluster-kubeconfig {file}");
+    let (code, _, talk) = sandbox.run(&again);
+    assert_eq!(code, Some(0), "{talk}");
+    assert!(talk.contains("\nkept from the earlier join: *; ") && talk.contains("\nnext: `atoll "), "{talk}");
+    assert_eq!(sandbox.ok("get -C member2 deployments -o name"), "deployment.apps/web\n", "it may still");
+    let (code, _, talk) = sandbox.run(&format!("{again} --revoke-propagation=secrets"));
+    assert_eq!((code, talk.contains("granted all kinds")), (Some(2), true), "{talk}");
+    let (_, _, talk) = sandbox.run(&format!("{again} --revoke-propagation --allow-propagation=configmaps"));
+    assert!(
+        talk.contains("\nrevoked: the hub may no longer write objects of these kinds in `member2`: *\n"),
+        "{talk}"
+    );
+    let (_, _, talk) = sandbox.run(&again);
+    assert!(talk.contains("\nkept from the earlier join: configmaps; "), "{talk}");
     let (code, out, talk) = sandbox.run("get -C member1,member2 deployments -o name");
     assert_eq!((code, out.as_str()), (Some(1), "member1 deployment.apps/web\n"), "{talk}");
     assert!(talk.starts_with("error: member2: cannot list deployments\n  why: "), "{talk}");
