@@ -1,8 +1,8 @@
 //! The command line: the list of commands, and how durations are written. Each command's flags stand in its file.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands;
+use crate::{commands, plugin};
 
 /// Connect Kubernetes clusters into one clusterset: a service exported in one is reachable in all.
 #[derive(Parser)]
@@ -19,6 +19,10 @@ use crate::commands;
   # Join a cluster, then list the members
   atoll join paris --cluster-kubeconfig paris.yaml
   atoll clusters
+
+  # Is everything well? Why does a service have no endpoints in tokyo?
+  atoll status
+  atoll explain web -n shop --in tokyo
 
   # List the pods of two members
   atoll get pods -A -C paris,tokyo
@@ -45,6 +49,8 @@ pub(crate) enum Command {
     Join(commands::join::Join),
     Unjoin(commands::unjoin::Unjoin),
     Clusters(commands::clusters::Clusters),
+    Status(commands::status::Status),
+    Explain(Box<commands::explain::Explain>),
     Cluster(commands::cluster::Cluster),
     Get(commands::get::Get),
     Describe(commands::describe::Describe),
@@ -60,12 +66,26 @@ pub(crate) enum Command {
     Lb(commands::lb::Lb),
     Crds(commands::crds::Crds),
     Completion(commands::completion::Completion),
+    Version(commands::version::Version),
+}
+
+/// All commands, under the name that the program was called by.
+pub(crate) fn command() -> clap::Command {
+    let command = Arguments::command();
+    if plugin::is_plugin() { plugin::renamed(command).bin_name(plugin::name()) } else { command }
+}
+
+/// Reads the command line of this process.
+pub(crate) fn parse() -> Arguments {
+    if !plugin::is_plugin() {
+        return Arguments::parse();
+    }
+    let matches = command().get_matches_from(plugin::reordered(std::env::args_os()));
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -1,6 +1,7 @@
 //! One file per command: its flags, and what it does with them.
 
 pub(crate) mod apply;
+pub(crate) mod ask;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod cluster;
@@ -12,6 +13,7 @@ pub(crate) mod describe;
 pub(crate) mod dns;
 pub(crate) mod down;
 pub(crate) mod exec;
+pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod hub;
 pub(crate) mod join;
@@ -21,8 +23,10 @@ pub(crate) mod member;
 pub(crate) mod plan;
 pub(crate) mod promote;
 pub(crate) mod request;
+pub(crate) mod status;
 pub(crate) mod unjoin;
 pub(crate) mod up;
+pub(crate) mod version;
 
 use crate::cli::{Arguments, Command};
 
@@ -37,6 +41,9 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Join(join) => Box::pin(join.run()).await,
         Command::Unjoin(unjoin) => unjoin.run().await,
         Command::Clusters(clusters) => clusters.run().await,
+        Command::Status(status) => Box::pin(status.run()).await,
+        Command::Explain(explain) => Box::pin(explain.run()).await,
+        Command::Version(version) => Box::pin(version.run()).await,
         Command::Cluster(cluster) => Box::pin(cluster.run()).await,
         Command::Get(get) => Box::pin(get.run()).await,
         Command::Describe(describe) => Box::pin(describe.run()).await,

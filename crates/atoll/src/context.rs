@@ -2,24 +2,32 @@
 //! `atoll up`.
 //!
 //! ```text
-//!   -C member1 ─┬─ a sandbox is meant ─▶ its kubeconfig, context member1
-//!               └─ else ─▶ hub's API ─▶ Cluster member1 + its Secret ─▶ the member's API, with the hub's rights
+//!   -C member1 ─▶ rule: which hub? ─┬─ a sandbox's ─▶ its kubeconfig, context member1
+//!                                   └─ else ─▶ hub's API ─▶ Cluster member1 + its Secret ─▶ the member's API, with the hub's rights
 //! ```
 
 mod hub;
+mod place;
+mod rule;
 pub(crate) mod sandbox;
 
 use std::path::{Path, PathBuf};
 
+use atoll_api::types::Cluster;
 use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::reach;
 use clap::Args;
+use clap_complete::ArgValueCandidates;
+use kube::ResourceExt;
+use kube::api::ListParams;
 use kube::config::Kubeconfig;
 
 use crate::commands::up::HUB;
+use crate::complete;
 use crate::failure::Failure;
 
-pub(crate) use hub::HubApi;
+pub(crate) use hub::{FoundHub, HubApi, WhichHub};
+use rule::Step;
 
 /// Which API is asked, and which namespace of it; as in kubectl.
 #[derive(Args, Debug, Clone, Default)]
@@ -31,7 +39,7 @@ pub(crate) struct Access {
     #[arg(long, value_name = "CONTEXT")]
     pub(crate) context: Option<String>,
     /// Namespace [default: the context's].
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", add = ArgValueCandidates::new(complete::namespaces))]
     pub(crate) namespace: Option<String>,
 }
 
@@ -41,7 +49,7 @@ pub(crate) struct ClusterApi {
     #[command(flatten)]
     pub(crate) access: Access,
     /// Member, reached with the hub's credentials; or a cluster of `atoll up`, such as hub or member1.
-    #[arg(short = 'C', long, value_name = "NAME")]
+    #[arg(short = 'C', long, value_name = "NAME", add = ArgValueCandidates::new(complete::clusters))]
     pub(crate) cluster: Option<String>,
 }
 
@@ -70,7 +78,8 @@ impl Access {
             Some(name) => match self.sandbox() {
                 Some(file) => of_sandbox(name, &file).await?,
                 None => {
-                    member(name, self.hub_api().await.map_err(|error| Failure::no_hub(name, &error))?).await?
+                    let hub = self.which().find().await.map_err(|failure| failure.for_member(name))?;
+                    member(name, hub).await?
                 }
             },
         };
@@ -84,18 +93,33 @@ impl Access {
     pub(crate) async fn hub(&self) -> Result<kube::Config, Failure> {
         match self.sandbox() {
             Some(file) => Ok(of_sandbox(HUB, &file).await?.config),
-            None => self.hub_api().await.map_err(|error| Failure::connect(&error)),
+            None => Ok(self.which().find().await?.config),
         }
     }
 
-    async fn hub_api(&self) -> Result<kube::Config, ConnectError> {
-        let hub = HubApi {
-            kubeconfig: self.kubeconfig.clone(),
-            context: self.context.clone(),
-            data_dir: std::env::var_os("ATOLL_DATA_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from),
-            namespace: atoll_hub::options::NAMESPACE.to_owned(),
+    /// The names of all members of the hub.
+    pub(crate) async fn members(&self) -> Result<Vec<String>, Failure> {
+        let hub = match self.sandbox() {
+            Some(file) => {
+                let named = (Some(file), Some(HUB.to_owned()));
+                WhichHub { kubeconfig: named.0, context: named.1, data_dir: None }.find().await?
+            }
+            None => self.which().find().await?,
         };
-        hub.config().await
+        let listed = kube::Api::<Cluster>::all(hub.client()?).list_metadata(&ListParams::default()).await;
+        let listed = listed.map_err(|error| hub.place.failure("cannot list members", &error))?;
+        if listed.items.is_empty() {
+            let failure = Failure::plain(
+                "the hub has no members",
+                "join one with `atoll join NAME --cluster-kubeconfig FILE`",
+            );
+            return Err(failure.at(&hub.place.shown()));
+        }
+        Ok(listed.items.iter().map(ResourceExt::name_any).collect())
+    }
+
+    fn which(&self) -> WhichHub {
+        WhichHub { kubeconfig: self.kubeconfig.clone(), context: self.context.clone(), data_dir: None }
     }
 
     /// The kubeconfig of the sandbox that is meant, if one is: it has a context for every cluster.
@@ -103,18 +127,19 @@ impl Access {
         if self.context.is_some() {
             return None;
         }
-        if let Some(file) = &self.kubeconfig {
-            return file.parent().is_some_and(sandbox::is_sandbox).then(|| file.clone());
-        }
-        sandbox::of_environment(|key| std::env::var_os(key), sandbox::is_sandbox, Path::is_file)
+        let choice = self.which().choice();
+        let is_sandbox = |file: &Path| file.parent().is_some_and(sandbox::is_sandbox);
+        let named = matches!(choice.step, Step::UpDirVariable | Step::Sandbox);
+        choice.file.filter(|file| named || is_sandbox(file))
     }
 }
 
 /// The way to a member, with the credentials that its hub holds.
-async fn member(name: &str, hub: kube::Config) -> Result<Reached, Failure> {
-    let namespace = hub.default_namespace.clone();
-    let hub = connect::client(hub).map_err(|error| Failure::connect(&error))?;
-    let mut config = reach::member(&hub, name).await.map_err(|error| Failure::reach(name, &error))?;
+async fn member(name: &str, hub: FoundHub) -> Result<Reached, Failure> {
+    let namespace = hub.config.default_namespace.clone();
+    let client = hub.client()?;
+    let reached = reach::member(&client, name).await;
+    let mut config = reached.map_err(|error| Failure::reach(name, &error).at(&hub.place.shown()))?;
     config.default_namespace = namespace;
     Ok(Reached { config, as_hub: Some(name.to_owned()) })
 }
@@ -136,7 +161,9 @@ async fn of_sandbox(name: &str, file: &Path) -> Result<Reached, Failure> {
         return Ok(Reached { config: context(name).await?, as_hub: None });
     }
     if names.contains(&HUB) {
-        return member(name, context(HUB).await?).await;
+        let hub =
+            WhichHub { kubeconfig: Some(file.to_owned()), context: Some(HUB.to_owned()), data_dir: None };
+        return member(name, hub.find().await?).await;
     }
     Err(Failure::no_such_cluster(name, file, &names))
 }

@@ -16,6 +16,8 @@ use atoll_kubeapi::backup::RestoreError;
 use atoll_kubeapi::hosted::HostError;
 use atoll_kubeapi::store::OpenError;
 
+use crate::commands::up::HUB;
+
 /// A usage error; clap uses the same code.
 const USAGE: u8 = 2;
 
@@ -26,23 +28,13 @@ pub(crate) struct Failure {
     why: Option<String>,
     hint: Option<String>,
     usage: bool,
+    /// Which hub was asked.
+    hub: Option<String>,
 }
 
 /// A command in a container ended with this code, which is ours then.
 #[derive(Debug)]
 struct ExitWith(u8);
-
-/// No failure: the exit code is the answer, and stdout has the words.
-#[derive(Debug)]
-struct Quietly(u8);
-
-impl fmt::Display for Quietly {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exit code {}", self.0)
-    }
-}
-
-impl std::error::Error for Quietly {}
 
 impl fmt::Display for ExitWith {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,6 +43,18 @@ impl fmt::Display for ExitWith {
 }
 
 impl std::error::Error for ExitWith {}
+
+/// All has been said, and this is the exit code.
+#[derive(Debug)]
+struct Silent(u8);
+
+impl fmt::Display for Silent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ended with exit code {}", self.0)
+    }
+}
+
+impl std::error::Error for Silent {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,6 +77,7 @@ impl Failure {
                     | JoinError::BadLifetime { .. }
                     | JoinError::Connect(ConnectError::Kubeconfig { .. })
             ),
+            hub: None,
         }
     }
 
@@ -82,6 +87,7 @@ impl Failure {
             why: error.why(),
             hint: error.hint(),
             usage: false,
+            hub: None,
         }
     }
 
@@ -91,36 +97,31 @@ impl Failure {
             why: error.why(),
             hint: Some(error.hint()),
             usage: false,
+            hub: None,
         }
-    }
-
-    pub(crate) fn hub(what: &str, why: &str) -> Self {
-        let hint = "check --kubeconfig and --context, and that the API server is reachable from this host"
-            .to_owned();
-        Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false }
     }
 
     /// A usage error.
     pub(crate) fn usage(what: &str, hint: &str) -> Self {
-        Self { what: what.to_owned(), why: None, hint: Some(hint.to_owned()), usage: true }
+        Self { what: what.to_owned(), why: None, hint: Some(hint.to_owned()), usage: true, hub: None }
     }
 
     /// What happened, and what to do.
     pub(crate) fn plain(what: &str, hint: &str) -> Self {
-        Self { what: what.to_owned(), why: None, hint: Some(hint.to_owned()), usage: false }
+        Self { what: what.to_owned(), why: None, hint: Some(hint.to_owned()), usage: false, hub: None }
     }
 
     /// A directory that can't be used as it is.
     pub(crate) fn directory(what: &str, why: &str) -> Self {
         let hint = Some("use another directory with --dir".to_owned());
-        Self { what: what.to_owned(), why: Some(why.to_owned()), hint, usage: false }
+        Self { what: what.to_owned(), why: Some(why.to_owned()), hint, usage: false, hub: None }
     }
 
     /// A directory that another version made.
     pub(crate) fn other_version(what: &str, why: &str) -> Self {
         let hint = "use that version, or another --dir; `atoll up --fresh` deletes the state and starts over"
             .to_owned();
-        Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false }
+        Self { what: what.to_owned(), why: Some(why.to_owned()), hint: Some(hint), usage: false, hub: None }
     }
 
     /// An API refused something, or did not answer.
@@ -132,7 +133,7 @@ impl Failure {
                     .to_owned(),
             ),
         };
-        Self { what: what.to_owned(), why: Some(connect::why(error)), hint, usage: false }
+        Self { what: what.to_owned(), why: Some(connect::why(error)), hint, usage: false, hub: None }
     }
 
     /// The same, with something to do about it.
@@ -148,6 +149,7 @@ impl Failure {
             why: Some(why.trim_end().replace('\n', "\n       ")),
             hint: Some(hint),
             usage: true,
+            hub: None,
         }
     }
 
@@ -167,6 +169,7 @@ impl Failure {
                     .to_owned(),
             ),
             usage: false,
+            hub: None,
         }
     }
 
@@ -177,6 +180,7 @@ impl Failure {
             why: Some("its deletion waits for a controller, or for a finalizer to be removed".to_owned()),
             hint: Some("check metadata.finalizers; use --wait=false to return without waiting".to_owned()),
             usage: false,
+            hub: None,
         }
     }
 
@@ -186,6 +190,7 @@ impl Failure {
             why: Some("--cluster selects a cluster of `atoll up`, which was not started".to_owned()),
             hint: Some("start it with `atoll up`, or use --context instead".to_owned()),
             usage: true,
+            hub: None,
         }
     }
 
@@ -201,27 +206,33 @@ impl Failure {
             why: error.why(),
             hint: Some(error.hint(name)),
             usage: matches!(error, ReachError::NoSuchMember { .. }),
+            hub: None,
         }
     }
 
-    /// A member of a hub that is not known.
-    pub(crate) fn no_hub(name: &str, error: &ConnectError) -> Self {
-        let why = Self::connect(error);
-        let why = [Some(why.what), why.why].into_iter().flatten().collect::<Vec<_>>().join(": ");
+    /// The same, said of the hub of a member that is looked for.
+    pub(crate) fn for_member(self, name: &str) -> Self {
+        let why = [Some(self.what), self.why].into_iter().flatten().collect::<Vec<_>>().join(": ");
         Self {
             what: format!("cannot find the hub of the member `{name}`"),
             why: Some(why),
-            hint: Some(
-                "set --kubeconfig or --context to that of the hub, or start a sandbox with `atoll up`"
-                    .to_owned(),
-            ),
             usage: true,
+            ..self
         }
     }
 
-    /// Nothing failed, and the exit code says something.
-    pub(crate) fn quietly(code: u8) -> anyhow::Error {
-        Quietly(code).into()
+    /// The hub that was named is a member of the sandbox.
+    pub(crate) fn member_as_hub(member: &str) -> Self {
+        let hint = format!(
+            "add --context {HUB} with the kubeconfig of the sandbox, or run `kubectl config use-context {HUB}`; `-C {member}` means this member"
+        );
+        Self::usage(&format!("`{member}` is a member of the sandbox, not its hub"), &hint)
+    }
+
+    /// The same, with the hub that was asked.
+    #[must_use]
+    pub(crate) fn at(self, hub: &str) -> Self {
+        Self { hub: Some(hub.to_owned()), ..self }
     }
 
     /// A command in a container that ended with this code: so does this program.
@@ -229,9 +240,20 @@ impl Failure {
         ExitWith(code).into()
     }
 
+    /// This exit code, and no words: what was printed says it.
+    pub(crate) fn silent(code: u8) -> anyhow::Error {
+        Silent(code).into()
+    }
+
+    /// What happened and why.
+    pub(crate) fn in_one_line(&self) -> String {
+        let parts = [Some(&self.what), self.why.as_ref(), self.hint.as_ref()];
+        parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(": ")
+    }
+
     /// Something that ended otherwise than it should, in the words of who knows.
     pub(crate) fn ended(what: &str, why: &str) -> Self {
-        Self { what: what.to_owned(), why: Some(why.to_owned()), hint: None, usage: false }
+        Self { what: what.to_owned(), why: Some(why.to_owned()), hint: None, usage: false, hub: None }
     }
 
     /// The same, said of one of several clusters.
@@ -242,29 +264,29 @@ impl Failure {
     /// A file that was named cannot be read.
     pub(crate) fn unreadable(error: &anyhow::Error) -> Self {
         let hint = Some("use a kubeconfig that this user can read".to_owned());
-        Self { what: error.to_string(), why: chain(error.chain().nth(1)), hint, usage: true }
+        Self { what: error.to_string(), why: chain(error.chain().nth(1)), hint, usage: true, hub: None }
     }
 
     pub(crate) fn dns(error: &ServerError) -> Self {
         let why = chain(std::error::Error::source(error));
-        Self { what: format!("cannot serve DNS: {error}"), why, hint: error.hint(), usage: false }
+        Self { what: format!("cannot serve DNS: {error}"), why, hint: error.hint(), usage: false, hub: None }
     }
 
     pub(crate) fn lb(error: &atoll_lb::LbError) -> Self {
         let why = chain(std::error::Error::source(error));
-        Self { what: error.to_string(), why, hint: None, usage: false }
+        Self { what: error.to_string(), why, hint: None, usage: false, hub: None }
     }
 
     pub(crate) fn lb_hub(error: &atoll_lb_kube::ClientError) -> Self {
         let why = chain(std::error::Error::source(error));
         let hint = "name a file, and a context that is in it (`kubectl config get-contexts`)".to_owned();
-        Self { what: error.to_string(), why, hint: Some(hint), usage: true }
+        Self { what: error.to_string(), why, hint: Some(hint), usage: true, hub: None }
     }
 
     pub(crate) fn lb_config(error: &atoll_lb::file::FileError) -> Self {
         let why = chain(std::error::Error::source(error));
         let hint = Some("see `atoll lb --help` for an example".to_owned());
-        Self { what: error.to_string(), why, hint, usage: true }
+        Self { what: error.to_string(), why, hint, usage: true, hub: None }
     }
 
     pub(crate) fn setup(doing: &str, error: &SetupError) -> Self {
@@ -275,7 +297,7 @@ impl Failure {
             | SetupError::ServedByOthers(_)
             | SetupError::Raced => None,
         };
-        Self { what: format!("cannot {doing}: {error}"), why, hint: error.hint(), usage: false }
+        Self { what: format!("cannot {doing}: {error}"), why, hint: error.hint(), usage: false, hub: None }
     }
 
     pub(crate) fn no_data_dir() -> Self {
@@ -284,6 +306,7 @@ impl Failure {
             why: Some("HOME is not set".to_owned()),
             hint: Some("set --data-dir".to_owned()),
             usage: true,
+            hub: None,
         }
     }
 
@@ -293,6 +316,7 @@ impl Failure {
             why: None,
             hint: Some("use the --data-dir that the hub was started with".to_owned()),
             usage: true,
+            hub: None,
         }
     }
 
@@ -316,6 +340,7 @@ impl Failure {
             why: Some(why.join(": ")),
             hint: Some(hint.to_owned()),
             usage: false,
+            hub: None,
         }
     }
 
@@ -335,13 +360,14 @@ impl Failure {
             why: Some(error.to_string()),
             hint,
             usage,
+            hub: None,
         }
     }
 
     pub(crate) fn connect(error: &ConnectError) -> Self {
         let why = std::error::Error::source(error).map(ToString::to_string);
         let usage = matches!(error, ConnectError::Kubeconfig { .. });
-        Self { what: error.to_string(), why, hint: error.hint(), usage }
+        Self { what: error.to_string(), why, hint: error.hint(), usage, hub: None }
     }
 
     fn of_hub(error: &HubError) -> Self {
@@ -356,7 +382,7 @@ impl Failure {
             | HubError::NoIdentity => chain(std::error::Error::source(error)),
         };
         let usage = matches!(error, HubError::BadLease(_) | HubError::NoIdentity);
-        Self { what: error.to_string(), why, hint: error.hint(), usage }
+        Self { what: error.to_string(), why, hint: error.hint(), usage, hub: None }
     }
 }
 
@@ -371,6 +397,9 @@ pub(crate) fn report_all(mut failures: Vec<Failure>) -> anyhow::Result<()> {
 
 /// The text for stderr, and the exit code.
 pub(crate) fn render(error: &anyhow::Error) -> (String, ExitCode) {
+    if let Some(Silent(code)) = error.downcast_ref::<Silent>() {
+        return (String::new(), ExitCode::from(*code));
+    }
     let own;
     let failure = if let Some(failure) = error.downcast_ref::<Failure>() {
         failure
@@ -380,15 +409,18 @@ pub(crate) fn render(error: &anyhow::Error) -> (String, ExitCode) {
         } else if let Some(error) = error.downcast_ref::<ConnectError>() {
             Failure::connect(error)
         } else {
-            Failure { what: error.to_string(), why: chain(error.chain().nth(1)), hint: None, usage: false }
+            Failure {
+                what: error.to_string(),
+                why: chain(error.chain().nth(1)),
+                hint: None,
+                usage: false,
+                hub: None,
+            }
         };
         &own
     };
-    if let Some(Quietly(code)) = error.downcast_ref::<Quietly>() {
-        return (String::new(), ExitCode::from(*code));
-    }
     let mut text = format!("error: {}\n", failure.what);
-    for (label, line) in [("why", &failure.why), ("hint", &failure.hint)] {
+    for (label, line) in [("hub", &failure.hub), ("why", &failure.why), ("hint", &failure.hint)] {
         if let Some(line) = line {
             text.push_str(&format!("  {label}: {line}\n"));
         }

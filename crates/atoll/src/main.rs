@@ -7,22 +7,24 @@
 
 mod cli;
 mod commands;
+mod complete;
 mod context;
 mod failure;
 mod logs;
 mod objects;
 mod output;
+mod paint;
+mod plugin;
 mod progress;
 mod signals;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
-    let arguments = cli::Arguments::parse();
-    match Box::pin(commands::run(arguments)).await {
+fn main() -> ExitCode {
+    if complete::if_asked() {
+        return ExitCode::SUCCESS;
+    }
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let (text, code) = failure::render(&error);
@@ -30,4 +32,9 @@ async fn main() -> ExitCode {
             code
         }
     }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run() -> anyhow::Result<()> {
+    Box::pin(commands::run(cli::parse())).await
 }

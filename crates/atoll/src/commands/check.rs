@@ -134,7 +134,7 @@ impl Check {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         crate::logs::warnings_only();
         let contexts = self.contexts()?;
-        let hub = self.hub.client().await?;
+        let hub = self.hub.find().await?.client()?;
         let begun = Instant::now();
         let report = loop {
             let report = self.once(&hub, contexts.as_ref()).await?;
@@ -144,14 +144,14 @@ impl Check {
             }
         };
         self.output.print(|| report.text(self.color.style()), &report)?;
-        if report.ok { Ok(()) } else { Err(Failure::quietly(1)) }
+        if report.ok { Ok(()) } else { Err(Failure::silent(1)) }
     }
 
     /// The contexts that lead to members: of the named file, or of the sandbox whose hub is meant.
     fn contexts(&self) -> anyhow::Result<Option<Contexts>> {
         let file = match &self.cluster_kubeconfig {
             Some(file) => file.clone(),
-            None => match self.hub.sandbox() {
+            None => match self.hub.which.sandbox() {
                 Some(file) => file,
                 None => return Ok(None),
             },

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::clusters::Clusters;
 use crate::context::HubApi;
 use crate::failure::Failure;
-use crate::objects::rest::{Form, Rest};
+use crate::objects::rest::Form;
 use crate::objects::{catalog, hide_managers, text};
 use crate::output::Format;
 
@@ -89,14 +89,15 @@ impl Change {
         done: &str,
         change: impl Fn(&Value) -> Result<Option<Value>, Failure>,
     ) -> anyhow::Result<()> {
-        let rest = Rest::new(self.hub.config().await?)?;
+        let hub = self.hub.find().await?;
+        let rest = hub.rest()?;
         let path = catalog::member(name);
         let what = format!("cannot update member `{name}`");
         let failed = |error: &kube::Error| match error {
             kube::Error::Api(status) if status.code == 404 => {
-                Failure::request(&what, error).with_hint("list the members with `atoll clusters`")
+                hub.place.failure(&what, error).with_hint("list the members with `atoll clusters`")
             }
-            _ => Failure::request(&what, error),
+            _ => hub.place.failure(&what, error),
         };
         for tries in 1.. {
             let before = rest.get(&path, Form::Objects).await.map_err(|error| failed(&error))?;

@@ -1,19 +1,23 @@
 //! `atoll clusters`: lists the members.
 
+use std::time::Duration;
+
 use atoll_api::names::annotation::network;
 use atoll_api::names::condition;
 use atoll_api::types::Cluster;
 use atoll_api::types::cluster::SyncMode;
-use atoll_hub::connect;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use crate::context::HubApi;
+use crate::context::{FoundHub, HubApi};
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, plugin, signals};
+
+/// How often the hub is asked with `--watch`.
+const EVERY: Duration = Duration::from_secs(1);
 
 /// List the members and their status.
 #[derive(Args)]
@@ -25,16 +29,22 @@ use crate::output;
   atoll clusters -o wide
 
   # Print the names only
-  atoll clusters -o json | jq -r '.items[].metadata.name'")]
+  atoll clusters -o name
+
+  # Print the list again whenever it changes
+  atoll clusters --watch")]
 pub(crate) struct Clusters {
     #[command(flatten)]
     hub: HubApi,
     /// Output format.
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
     output: Format,
+    /// Print the list again whenever it changes, until Ctrl-C.
+    #[arg(short, long)]
+    watch: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Table.
     Table,
@@ -44,37 +54,87 @@ enum Format {
     Json,
     /// YAML.
     Yaml,
+    /// Names only.
+    Name,
 }
 
 impl Clusters {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let hub = self.hub.client().await?;
-        let listed = Api::<Cluster>::all(hub).list(&ListParams::default()).await;
-        let clusters = match listed {
-            Ok(clusters) => clusters.items,
-            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(), // no CRD, no members
-            Err(error) => return Err(Failure::hub("cannot list members", &connect::why(&error)).into()),
-        };
-        let list = || json!({ "apiVersion": "v1", "kind": "List", "items": clusters });
-        match self.output {
-            Format::Json => output::json(&list()),
-            Format::Yaml => output::yaml(&list()),
-            Format::Table | Format::Wide if clusters.is_empty() => {
-                eprintln!("No members found. Join one with `atoll join NAME --cluster-kubeconfig FILE`.");
-                Ok(())
+        let hub = self.hub.find().await?;
+        let api = Api::<Cluster>::all(hub.client()?);
+        let listed = list(&hub, &api).await?;
+        self.print(&hub, &listed)?;
+        if !self.watch {
+            return Ok(());
+        }
+        let ended = signals::shutdown()?;
+        let mut ended = std::pin::pin!(ended);
+        let mut last = self.shown(&listed)?;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(EVERY) => {}
+                () = &mut ended => return Ok(()),
             }
-            Format::Table | Format::Wide => {
-                let open = clusters.iter().filter(|cluster| is_open(cluster)).map(ResourceExt::name_any);
-                let open: Vec<String> = open.collect();
-                if !open.is_empty() {
-                    eprintln!(
-                        "note: the pod networks of {} are not declared, so any address that is not another member's can be exported from there; see `atoll join --pod-cidr`",
-                        open.join(", ")
-                    );
+            let next = match list(&hub, &api).await {
+                Ok(listed) => self.shown(&listed)?,
+                Err(failure) => {
+                    eprintln!("{failure}; trying again");
+                    continue;
                 }
-                output::text(&table(&clusters, matches!(self.output, Format::Wide), Timestamp::now()))
+            };
+            if next.0 != last.0 {
+                if !output::write_text(&format!("\n{}", next.1))? {
+                    return Ok(());
+                }
+                last = next;
             }
         }
+    }
+
+    fn print(&self, hub: &FoundHub, clusters: &[Cluster]) -> anyhow::Result<()> {
+        let table = matches!(self.output, Format::Table | Format::Wide);
+        if table && clusters.is_empty() {
+            eprintln!(
+                "No members found in the hub {}. Join one with `{} join NAME --cluster-kubeconfig FILE`.",
+                hub.place.shown(),
+                plugin::name()
+            );
+            return Ok(());
+        }
+        let open: Vec<String> =
+            clusters.iter().filter(|one| is_open(one)).map(ResourceExt::name_any).collect();
+        if table && !open.is_empty() {
+            eprintln!(
+                "note: the pod networks of {} are not declared, so any address that is not another member's can be exported from there; see `atoll join --pod-cidr`",
+                open.join(", ")
+            );
+        }
+        output::text(&self.shown(clusters)?.1)
+    }
+
+    /// What has to change before it is shown again, and what is shown: ages grow by themselves.
+    fn shown(&self, clusters: &[Cluster]) -> anyhow::Result<(String, String)> {
+        let list = || json!({ "apiVersion": "v1", "kind": "List", "items": clusters });
+        let text = match self.output {
+            Format::Json => format!("{}\n", serde_json::to_string_pretty(&list())?),
+            Format::Yaml => serde_saphyr::to_string(&list())?,
+            Format::Name => clusters.iter().map(|one| format!("{}\n", one.name_any())).collect(),
+            Format::Table | Format::Wide => {
+                let wide = self.output == Format::Wide;
+                let ageless = table(clusters, wide, Timestamp::UNIX_EPOCH);
+                return Ok((ageless, table(clusters, wide, Timestamp::now())));
+            }
+        };
+        Ok((text.clone(), text))
+    }
+}
+
+/// The members of a hub.
+async fn list(hub: &FoundHub, api: &Api<Cluster>) -> Result<Vec<Cluster>, Failure> {
+    match api.list(&ListParams::default()).await {
+        Ok(clusters) => Ok(clusters.items),
+        Err(kube::Error::Api(status)) if status.code == 404 => Err(hub.place.no_hub(&hub.rest()?).await),
+        Err(error) => Err(hub.place.failure("cannot list members", &error)),
     }
 }
 

@@ -1,11 +1,12 @@
 //! `atoll completion`: prints a completion script.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use crate::cli::Arguments;
-use crate::output;
+use crate::{complete, output};
 
 /// Print a shell completion script.
+///
+/// Names of members, services and namespaces are completed too: the script asks this program, and that asks the hub.
 #[derive(Args)]
 #[command(after_help = "Examples:
   # Load completions into the current shell
@@ -20,8 +21,6 @@ pub(crate) struct Completion {
 
 impl Completion {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "atoll", &mut script);
-        output::text(&String::from_utf8(script)?)
+        output::text(&complete::script(&self.shell.to_string())?)
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Get {
     what: Vec<String>,
     #[command(flatten)]
     access: Access,
-    /// Members, reached with the hub's credentials; or clusters of `atoll up`, such as hub or member1. Comma-separated.
+    /// Members, reached with the hub's credentials; or clusters of `atoll up`, such as hub or member1; or `all` members. Comma-separated.
     #[arg(
         short = 'C',
         long = "cluster",
@@ -95,6 +95,9 @@ impl Format {
     }
 }
 
+/// In place of names: all members.
+const ALL: &str = "all";
+
 /// What a cluster answered.
 struct Found {
     /// Its name, if several were asked.
@@ -121,6 +124,9 @@ struct Answer {
 impl Get {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let mut clusters = self.clusters.clone();
+        if clusters.iter().any(|name| name == ALL) {
+            clusters = self.access.members().await?;
+        }
         let mut seen = BTreeSet::new();
         clusters.retain(|name| seen.insert(name.clone()));
         if let ([] | [_], true) = (clusters.as_slice(), self.watch) {

@@ -1,5 +1,6 @@
 //! `atoll hub`: runs the hub until a signal ends it.
 
+mod api;
 mod audit;
 mod backup;
 pub(crate) mod embedded;
@@ -29,14 +30,14 @@ use atoll_lb::{Balancer, DataPath, allow_many_files};
 use atoll_lb_kube::{Follow, Pool, follow};
 use embedded::Embedded;
 
-use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::logs::{self, Format};
 use crate::signals;
 
 /// Run the hub.
 ///
-/// By default the hub has an API server of its own. With --kubeconfig, with --context or in a pod it uses an existing one.
+/// By default the hub has an API server of its own. With --kubeconfig, with --context or in a pod it uses an existing one; $KUBECONFIG
+/// alone does not change that.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -71,7 +72,7 @@ pub(crate) struct Hub {
     #[command(subcommand)]
     command: Option<DataCommand>,
     #[command(flatten)]
-    api: HubApi,
+    api: api::ServedApi,
     /// Address of the hub's own API server.
     #[arg(long, default_value = "127.0.0.1:6443", value_name = "ADDRESS")]
     api_address: SocketAddr,

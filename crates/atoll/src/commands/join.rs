@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use atoll_hub::join::{Joined, Location, Propagation, Request};
+use atoll_hub::join::{JoinError, Joined, Location, Propagation, Regrant, Request, regrant};
 use atoll_hub::networks::{self, Networks, Ranges};
 use clap::Args;
 use ipnet::IpNet;
 
 use crate::context::HubApi;
 use crate::failure::Failure;
-use crate::{logs, progress, signals};
+use crate::{logs, plugin, progress, signals};
 
 /// Join a cluster to the clusterset.
 ///
@@ -82,23 +82,42 @@ pub(crate) struct Join {
     /// System namespace (kube-…) that the hub may write services to. Can be repeated.
     #[arg(long = "allow-system-namespace", value_name = "NAME", value_parser = system_namespace)]
     system_namespaces: Vec<String>,
-    /// Let policies copy objects to the cluster: of all kinds, or of a comma-separated list such as deployments.apps,configmaps. To
-    /// revoke it, join again without this flag.
+    /// Let policies copy objects to the cluster: of all kinds, or of a comma-separated list such as deployments.apps,configmaps. What
+    /// an earlier join granted stays granted.
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "*", value_delimiter = ',')]
     allow_propagation: Option<Vec<String>>,
+    /// Take away what an earlier join granted: all kinds, or a comma-separated list. With --allow-propagation, that is granted afterwards.
+    #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "*", value_delimiter = ',')]
+    revoke_propagation: Option<Vec<String>>,
 }
 
 impl Join {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         logs::warnings_only();
         let name = self.name.clone();
-        let propagation = propagation(self.allow_propagation.clone());
         let asked = signals::shutdown()?;
+        let mut request = self.request();
+        request.check_names().map_err(|error| Failure::join(&name, &error))?;
+        let member =
+            atoll_hub::connect::config(Some(&self.cluster_kubeconfig), self.cluster_context.as_deref());
+        let member = member.await.map_err(|error| Failure::join(&name, &error.into()))?;
+        let hub = self.hub.find().await?;
+        let failed = |error: &JoinError| Failure::join(&name, error).at(&hub.place.shown());
+        eprintln!("joining `{name}` ({}) to the hub {}", member.cluster_url, hub.place.shown());
+        let admin = atoll_hub::connect::client(member.clone()).map_err(|error| failed(&error.into()))?;
+        let (client, namespace) = (hub.client()?, &self.hub.namespace);
+        let before = Box::pin(atoll_hub::join::granted(&client, &admin, namespace));
+        let before = progress::announce_if_slow("waiting for the API of the cluster or of the hub", before);
+        let before = before.await.map_err(|error| failed(&error))?;
+        let revoke = self.revoke_propagation.clone().unwrap_or_default();
+        let change = regrant(&before, &revoke, &self.allow_propagation.clone().unwrap_or_default());
+        check_revoked(&before, &revoke)?;
+        request.propagation = change.after.clone();
         let joining = progress::announce_if_slow(
-            "waiting for the API of the hub or of the cluster",
-            Box::pin(self.join(asked)),
+            "checking both sides, then writing rights, properties and the Cluster",
+            Box::pin(atoll_hub::join::join(client, member, &request, asked)),
         );
-        let joined = joining.await.map_err(|error| Failure::join(&name, &error))?;
+        let joined = joining.await.map_err(|error| failed(&error))?;
         if let Some(overlap) = &joined.tolerated {
             eprintln!(
                 "warning: {overlap}; traffic to addresses in both networks may reach the wrong cluster"
@@ -109,7 +128,7 @@ impl Join {
                 "warning: member `{other}` has the same kube-system UID, and is another cluster: one of them is a copy, or does not tell the truth"
             );
         }
-        granted(&name, &propagation);
+        granted(&name, &change);
         if !joined.fenced {
             eprintln!(
                 "warning: the cluster does not serve ValidatingAdmissionPolicy (Kubernetes 1.30 or later): whoever steals the hub's token can change every Service and EndpointSlice there"
@@ -129,51 +148,71 @@ impl Join {
         for line in shown(&joined) {
             eprintln!("{line}");
         }
+        let program = plugin::name();
+        eprintln!(
+            "next: `{program} clusters` shows when it is ready; export a Service with a ServiceExport of its name, then `{program} explain NAMESPACE/NAME`"
+        );
         Ok(())
     }
 
-    async fn join(self, interrupted: impl Future<Output = ()>) -> Result<Joined, atoll_hub::join::JoinError> {
-        let ranges = |list: Vec<IpNet>| Ranges(list.into_iter().collect());
-        let request = Request {
-            name: self.name,
+    fn request(&self) -> Request {
+        let ranges = |list: &[IpNet]| Ranges(list.iter().copied().collect());
+        Request {
+            name: self.name.clone(),
             namespace: self.hub.namespace.clone(),
-            clusterset: self.clusterset,
+            clusterset: self.clusterset.clone(),
             declared: Networks {
-                pods: ranges(self.pods),
-                services: ranges(self.services),
-                nodes: ranges(self.nodes),
+                pods: ranges(&self.pods),
+                services: ranges(&self.services),
+                nodes: ranges(&self.nodes),
             },
-            endpoints: ranges(self.endpoints),
+            endpoints: ranges(&self.endpoints),
             allow_overlap: self.allow_overlap,
-            api_endpoint: self.api_endpoint,
-            place: Location { provider: self.provider, region: self.region, zones: self.zones },
-            propagation: propagation(self.allow_propagation),
+            api_endpoint: self.api_endpoint.clone(),
+            place: Location {
+                provider: self.provider.clone(),
+                region: self.region.clone(),
+                zones: self.zones.clone(),
+            },
+            propagation: Propagation::Nothing,
             allow_insecure: self.allow_insecure,
             token_lifetime: self.token_lifetime,
-            system_namespaces: self.system_namespaces,
-        };
-        request.check_names()?;
-        let member =
-            atoll_hub::connect::config(Some(&self.cluster_kubeconfig), self.cluster_context.as_deref());
-        let member = member.await?;
-        let hub = self.hub.client().await?;
-        atoll_hub::join::join(hub, member, &request, interrupted).await
+            system_namespaces: self.system_namespaces.clone(),
+        }
     }
 }
 
-fn propagation(kinds: Option<Vec<String>>) -> Propagation {
-    match kinds {
-        None => Propagation::Nothing,
-        Some(kinds) if kinds.iter().any(|kind| kind == "*") => Propagation::Everything,
-        Some(kinds) => Propagation::Kinds(kinds),
+/// A part of all kinds can't be taken away.
+fn check_revoked(before: &Propagation, revoke: &[String]) -> Result<(), Failure> {
+    let part = !revoke.is_empty() && !revoke.iter().any(|kind| kind == "*");
+    if part && *before == Propagation::Everything {
+        let what = "an earlier join granted all kinds, and some of them can't be taken away alone";
+        return Err(Failure::usage(
+            what,
+            "use --revoke-propagation without kinds, and list what stays in --allow-propagation",
+        ));
     }
+    Ok(())
 }
 
-/// Says what `--allow-propagation` means.
-fn granted(name: &str, propagation: &Propagation) {
+/// Says what is granted, and what changes.
+fn granted(name: &str, change: &Regrant) {
+    let propagation = &change.after;
+    if !change.revoked.is_empty() {
+        eprintln!(
+            "revoked: the hub may no longer write objects of these kinds in `{name}`: {}",
+            change.revoked.join(", ")
+        );
+    }
+    if !change.kept.is_empty() {
+        eprintln!(
+            "kept from the earlier join: {}; to take it away, join again with --revoke-propagation",
+            change.kept.join(", ")
+        );
+    }
     if propagation.is_everything() {
         eprintln!(
-            "warning: --allow-propagation={} gives the hub all rights in `{name}`, to Secrets and roles too; list only the kinds that policies copy, such as --allow-propagation=deployments.apps,configmaps",
+            "warning: the grant of {} gives the hub all rights in `{name}`, to Secrets and roles too; list only the kinds that policies copy, such as --revoke-propagation --allow-propagation=deployments.apps,configmaps",
             propagation.kinds()
         );
     } else if !propagation.kinds().is_empty() {

@@ -87,7 +87,7 @@ impl Plan {
         let answer = ask(&hub, &request).await?;
         self.output.print(|| text::render(&answer), &answer)?;
         report_all(refused)?;
-        if answer.summary.changes() { Err(Failure::quietly(CHANGES)) } else { Ok(()) }
+        if answer.summary.changes() { Err(Failure::silent(CHANGES)) } else { Ok(()) }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 
+use crate::complete;
 use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::{logs, progress};
@@ -20,6 +22,7 @@ use crate::{logs, progress};
   atoll unjoin paris --force")]
 pub(crate) struct Unjoin {
     /// Name of the member.
+    #[arg(add = ArgValueCandidates::new(complete::clusters))]
     name: String,
     #[command(flatten)]
     hub: HubApi,
@@ -34,7 +37,8 @@ pub(crate) struct Unjoin {
 impl Unjoin {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         logs::warnings_only();
-        let hub = self.hub.client().await?;
+        let found = self.hub.find().await?;
+        let hub = found.client()?;
         let waiting = format!(
             "waiting for the hub to clean up `{}`, for up to {} s",
             self.name,
@@ -44,7 +48,7 @@ impl Unjoin {
             atoll_hub::unjoin::unjoin(&hub, &self.hub.namespace, &self.name, self.force, self.timeout);
         progress::announce_if_slow(&waiting, leaving)
             .await
-            .map_err(|error| Failure::unjoin(&self.name, &error))?;
+            .map_err(|error| Failure::unjoin(&self.name, &error).at(&found.place.shown()))?;
         eprintln!("`{}` left the clusterset", self.name);
         Ok(())
     }

@@ -163,6 +163,9 @@ impl Up {
         };
         logs::to_file(&dir.path("log"))
             .with_context(|| format!("cannot write {}", dir.path("log").display()))?;
+        let example = dir.path("serve.yaml");
+        std::fs::write(&example, clusters::EXAMPLE)
+            .with_context(|| format!("cannot write {}", example.display()))?;
         let asked = signals::shutdown()?;
         let mut asked = std::pin::pin!(asked);
         // Clusters do not take turns with the hub's own work.

@@ -1,71 +1,127 @@
-//! Which API is the hub's.
+//! The flags that name the hub, and the way to it. Which one is meant without them: [`super::rule`].
 
 use std::path::PathBuf;
 
+use atoll_hub::connect::{self, ConnectError};
 use clap::Args;
+use kube::config::Kubeconfig;
+
+use super::place::{self, Place};
+use super::rule::{self, Choice, Flags, Step};
+use super::sandbox;
+use crate::failure::Failure;
+use crate::objects::rest::Rest;
 
 /// Which API is the hub's; as in kubectl.
-#[derive(Args, Debug, Clone)]
-pub(crate) struct HubApi {
-    /// Kubeconfig of the hub's API [default: the one in the data directory].
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct WhichHub {
+    /// Kubeconfig of the hub's API [default: $KUBECONFIG, or the one in the data directory].
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Context in the kubeconfig [default: the current context].
     #[arg(long, value_name = "CONTEXT")]
     pub(crate) context: Option<String>,
-    /// Data directory of a hub with an API server of its own [default: ~/.atoll].
-    #[arg(long, value_name = "DIR", env = "ATOLL_DATA_DIR", conflicts_with_all = ["kubeconfig", "context"])]
+    /// Data directory of a hub with an API server of its own [default: $ATOLL_DATA_DIR, or ~/.atoll].
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "context"])]
     pub(crate) data_dir: Option<PathBuf>,
+}
+
+/// Which API is the hub's, and where Atoll keeps its own things there.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct HubApi {
+    #[command(flatten)]
+    pub(crate) which: WhichHub,
     /// Namespace in the hub's API for Atoll's credentials and state.
     #[arg(long, value_name = "NAMESPACE", default_value = atoll_hub::options::NAMESPACE)]
     pub(crate) namespace: String,
 }
 
-impl HubApi {
-    /// The data directory of the hub's own API server; none if another API is used.
-    pub(crate) fn own_data_dir(&self) -> Option<PathBuf> {
-        if self.kubeconfig.is_some() || self.context.is_some() {
-            return None;
-        }
-        // A hub in a pod has a cluster's API at hand, and often no disk to keep.
-        let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
-        match &self.data_dir {
-            Some(data_dir) => Some(data_dir.clone()),
-            None if in_pod => None,
-            None => crate::commands::hub::default_data_dir(),
-        }
+/// The way to a hub.
+pub(crate) struct FoundHub {
+    pub(crate) config: kube::Config,
+    pub(crate) place: Place,
+}
+
+impl FoundHub {
+    pub(crate) fn client(&self) -> Result<kube::Client, Failure> {
+        connect::client(self.config.clone()).map_err(|error| self.place.unusable(&error))
     }
 
-    pub(crate) async fn config(&self) -> Result<kube::Config, atoll_hub::connect::ConnectError> {
-        let own = self.own_data_dir().map(|data_dir| data_dir.join("kubeconfig"));
-        // By default, a hub's own API comes before the current context of kubectl.
-        let own = own.filter(|file| self.data_dir.is_some() || file.is_file());
-        // Without any of these, the sandbox of `atoll up` is meant.
-        let by_default = self.kubeconfig.is_none() && self.context.is_none() && self.data_dir.is_none();
-        let sandbox = super::sandbox::kubeconfig(|key| std::env::var_os(key)).filter(|file| {
-            by_default && own.is_none() && std::env::var_os("KUBECONFIG").is_none() && file.is_file()
-        });
-        let own = own.or(sandbox);
-        let file = self.kubeconfig.as_deref().or(own.as_deref());
-        atoll_hub::connect::config(file, self.context.as_deref()).await
+    /// For requests on paths.
+    pub(crate) fn rest(&self) -> Result<Rest, Failure> {
+        Rest::new(self.config.clone()).map_err(|failure| failure.at(&self.place.shown()))
+    }
+}
+
+impl WhichHub {
+    /// The choice, before anything is read.
+    pub(crate) fn choice(&self) -> Choice {
+        let flags = Flags {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            data_dir: self.data_dir.clone(),
+            plugin: crate::plugin::is_plugin(),
+        };
+        rule::choose(&flags, |key| std::env::var_os(key), std::path::Path::is_file)
     }
 
     /// The kubeconfig of the sandbox whose hub is meant, if one is: it has a context for every cluster.
     pub(crate) fn sandbox(&self) -> Option<PathBuf> {
-        if self.context.is_some() || self.data_dir.is_some() {
-            return None;
-        }
-        match &self.kubeconfig {
-            Some(file) => file.parent().is_some_and(super::sandbox::is_sandbox).then(|| file.clone()),
-            None => super::sandbox::of_environment(
-                |key| std::env::var_os(key),
-                super::sandbox::is_sandbox,
-                std::path::Path::is_file,
-            ),
-        }
+        let Choice { file, step, .. } = self.choice();
+        let file = file.or_else(|| {
+            let named = std::env::var_os("KUBECONFIG").filter(|_| step == Step::Kubeconfig)?;
+            Some(PathBuf::from(named))
+        })?;
+        file.parent().is_some_and(sandbox::is_sandbox).then_some(file)
     }
 
-    pub(crate) async fn client(&self) -> Result<kube::Client, atoll_hub::connect::ConnectError> {
-        atoll_hub::connect::client(self.config().await?)
+    /// The hub that is meant. Where others could be meant, stderr says which one it is.
+    pub(crate) async fn find(&self) -> Result<FoundHub, Failure> {
+        let found = self.find_quietly().await?;
+        found.place.tell_in_doubt();
+        Ok(found)
+    }
+
+    /// The hub that is meant.
+    pub(crate) async fn find_quietly(&self) -> Result<FoundHub, Failure> {
+        let choice = self.choice();
+        let read = match &choice.file {
+            Some(file) => Kubeconfig::read_from(file).ok(),
+            None => Kubeconfig::read().ok(),
+        };
+        let mut place = Place::of(&choice, read.as_ref());
+        if let (Some(file), Some(config)) = (&choice.file, &read) {
+            let contexts: Vec<&str> = config.contexts.iter().map(|one| one.name.as_str()).collect();
+            let member =
+                place::member_of_sandbox(file, place.context.as_deref(), &contexts, sandbox::is_sandbox);
+            if let Some(member) = member {
+                return Err(Failure::member_as_hub(&member).at(&place.shown()));
+            }
+        }
+        let config = config(&choice).await.map_err(|error| place.unusable(&error))?;
+        place.url = Some(config.cluster_url.to_string());
+        Ok(FoundHub { config, place })
+    }
+}
+
+impl HubApi {
+    /// The hub that is meant.
+    pub(crate) async fn find(&self) -> Result<FoundHub, Failure> {
+        self.which.find().await
+    }
+}
+
+/// What a kubeconfig says. Without a file, kubectl's own rules decide; a pod's own credentials only where nothing is named.
+async fn config(choice: &Choice) -> Result<kube::Config, ConnectError> {
+    let context = choice.context.as_deref();
+    match (&choice.file, choice.step) {
+        // Named by $KUBECONFIG: nothing else is tried in its place.
+        (None, Step::Kubeconfig) if context.is_none() => {
+            let read = Kubeconfig::read()
+                .map_err(|source| ConnectError::Kubeconfig { path: None, source: source.into() })?;
+            let current = read.current_context.unwrap_or_default();
+            connect::config(None, Some(&current)).await
+        }
+        (file, _) => connect::config(file.as_deref(), context).await,
     }
 }

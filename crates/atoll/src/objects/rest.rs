@@ -58,7 +58,7 @@ impl Rest {
         match error {
             kube::Error::Api(status) if status.code == 403 => failure.with_hint(&format!(
                 "the hub lacks this permission in `{member}`; grant it with `atoll join {member} --cluster-kubeconfig FILE \
-                 --allow-propagation={permissions}` (list all kinds: a join replaces earlier grants)"
+                 --allow-propagation={permissions}`"
             )),
             kube::Error::Api(status) if status.code == 401 => failure.with_hint(&format!(
                 "the hub's credentials for `{member}` are no longer valid; renew them with `atoll join {member} --cluster-kubeconfig FILE`"

@@ -44,6 +44,12 @@ async fn a_directory_at_rest_is_copied_and_comes_back() {
     let (code, out, talk) = atoll(&["hub", "backup", "--data-dir", data, "-o", file]);
     assert_eq!((code, talk.as_str()), (Some(0), ""));
     assert_eq!(out, format!("backed up 3 objects at revision 3 to {file}\n"));
+    let again = ["hub", "backup", "--data-dir", data, "-o", file];
+    let (code, _, talk) = atoll(&again);
+    let want =
+        format!("error: {file} exists already\n  hint: choose another file, or overwrite it with --force\n");
+    assert_eq!((code, talk), (Some(2), want));
+    assert_eq!(atoll(&[&again[..], &["--force"]].concat()).0, Some(0));
     let restore = ["hub", "restore", file, "--data-dir", other_text];
     let (code, out, talk) = atoll(&restore);
     assert_eq!((code, talk.as_str()), (Some(0), ""));

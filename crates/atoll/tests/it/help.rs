@@ -46,6 +46,62 @@ fn every_help_text_has_examples_that_fit_the_terminal() {
 }
 
 #[test]
+fn yaml_in_help_texts_can_be_read() {
+    let mut read = 0;
+    for (command, help) in every_help() {
+        for block in yaml_blocks(&help) {
+            let parsed: Result<serde_json::Value, _> = serde_saphyr::from_str(&block);
+            assert!(
+                parsed.as_ref().is_ok_and(serde_json::Value::is_object),
+                "{command}: {parsed:?}\n{block}"
+            );
+            read += 1;
+        }
+    }
+    assert!(read > 0, "the configuration file of `atoll lb` is one");
+    // It would find what is wrong.
+    assert_eq!(yaml_blocks("x:\n  a:\n    - b: c\n  d: e: f\n"), ["a:\n  - b: c\nd: e: f\n"]);
+}
+
+/// Indented blocks whose first line is a key alone, or a key and a value that is no prose: what a person would copy.
+fn yaml_blocks(help: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut lines = help.lines().peekable();
+    while let Some(line) = lines.next() {
+        // Below a heading, two spaces in.
+        if line.starts_with(' ') || !line.ends_with(':') {
+            continue;
+        }
+        let mut block = String::new();
+        while let Some(inner) = lines.next_if(|inner| inner.starts_with("  ")) {
+            block.push_str(&inner[2..]);
+            block.push('\n');
+        }
+        let first = block.split(['\n']).next().unwrap_or_default();
+        let key = first.split_once(':').map(|(key, _)| key);
+        if key.is_some_and(|key| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric())) {
+            blocks.push(block);
+        }
+    }
+    blocks
+}
+
+#[test]
+fn the_manifest_for_krew_is_yaml_and_names_what_the_release_fills_in() {
+    let text = include_str!("../../../../deploy/krew/atoll.yaml");
+    let manifest: serde_json::Value = serde_saphyr::from_str(text).unwrap();
+    for (number, arch) in ["AMD64", "ARM64"].into_iter().enumerate() {
+        let platform = &manifest["spec"]["platforms"][number];
+        assert_eq!(platform["uri"], format!("@URL_{arch}@"));
+        assert_eq!(platform["sha256"], format!("@SHA256_{arch}@"));
+        assert_eq!(platform["bin"], "kubectl-atoll");
+        assert_eq!(platform["files"][0]["to"], "kubectl-atoll");
+    }
+    assert_eq!(manifest["metadata"]["name"], "atoll");
+    assert_eq!(manifest["spec"]["version"], "v@VERSION@");
+}
+
+#[test]
 fn the_configuration_in_the_help_of_lb_is_valid() {
     let help = help(&["lb"]);
     let text = help.split("Configuration file:\n").nth(1).unwrap();

@@ -6,6 +6,8 @@ mod backup;
 mod balanced;
 mod check;
 mod confined;
+mod explain;
+mod fake_hub;
 mod help;
 mod lb;
 mod lb_role;
@@ -14,6 +16,7 @@ mod objects;
 mod policies;
 mod sandbox;
 mod walkthrough;
+mod which_hub;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -164,16 +167,19 @@ error: cannot read the kubeconfig `/nonexistent`
 
 #[test]
 fn without_any_kubeconfig_the_hub_says_what_to_name() {
-    for command in [&["clusters"][..], &["unjoin", "paris"], &["dns"], &["dns", "setup"]] {
+    let of_kubectl =
+        "use an existing file, and a context in it (list them with `kubectl config get-contexts`)";
+    let of_hub = "no hub was found on this host: name its kubeconfig with --kubeconfig or $KUBECONFIG, or start a sandbox with `atoll up`";
+    for (command, hint) in [
+        (&["clusters"][..], of_hub),
+        (&["unjoin", "paris"], of_hub),
+        (&["dns"], of_kubectl),
+        (&["dns", "setup"], of_kubectl),
+    ] {
         let (code, out, talk) = atoll(command);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{command:?} {talk}");
-        assert!(talk.starts_with("error: cannot use the kubeconfig of the environment\n  why: "), "{talk}");
-        assert!(
-            talk.ends_with(
-                "\n  hint: use an existing file, and a context in it (list them with `kubectl config get-contexts`)\n"
-            ),
-            "{talk}"
-        );
+        assert!(talk.starts_with("error: cannot use the kubeconfig of the environment\n"), "{talk}");
+        assert!(talk.ends_with(&format!("\n  hint: {hint}\n")), "{talk}");
     }
 }
 

@@ -27,6 +27,8 @@ fn members_are_looked_into_with_the_credentials_of_the_hub() {
     let both = sandbox.ok("get -C member1 -C member2 deployments,services -o name");
     let want = "member1 deployment.apps/web\nmember2 deployment.apps/web\nmember1 service/kubernetes\nmember2 service/kubernetes\n";
     assert_eq!(both, want);
+    assert_eq!(sandbox.ok("get -C all deployments,services -o name"), want);
+    assert_eq!(sandbox.ok("clusters -o name"), "member1\nmember2\n");
     let json: Value =
         serde_json::from_str(&sandbox.ok("get -C member1,member2 deployment web -o json")).unwrap();
     let from = |index: usize| &json["items"][index]["metadata"]["annotations"]["resource.karmada.io/cached-from-cluster"];
@@ -65,6 +67,9 @@ fn members_are_looked_into_with_the_credentials_of_the_hub() {
 /// What may not be done is told with what to do about it.
 fn refusals(sandbox: &Sandbox) {
     let (code, _, talk) = sandbox.run("get -C paris pods");
+    // The second line names the hub.
+    assert!(talk.contains("\n  hub: https://127.") && talk.contains(&sandbox.kubeconfig("hub")), "{talk}");
+    let talk: String = talk.split_inclusive('\n').filter(|line| !line.starts_with("  hub: ")).collect();
     let want = "\
 error: cannot reach `paris`: the hub has no such member
   why: its members are member1, member2
@@ -72,9 +77,22 @@ error: cannot reach `paris`: the hub has no such member
 ";
     assert_eq!((code, talk.as_str()), (Some(2), want));
 
-    // The hub's rights in a member are those of its last join.
+    // Another join takes rights away only where that is said.
     let file = sandbox.kubeconfig("member2");
-    sandbox.ok(&format!("join member2 --cluster-kubeconfig {file} --allow-propagation=configmaps"));
+    let again = format!("join member2 --cluster-kubeconfig {file}");
+    let (code, _, talk) = sandbox.run(&again);
+    assert_eq!(code, Some(0), "{talk}");
+    assert!(talk.contains("\nkept from the earlier join: *; ") && talk.contains("\nnext: `atoll "), "{talk}");
+    assert_eq!(sandbox.ok("get -C member2 deployments -o name"), "deployment.apps/web\n", "it may still");
+    let (code, _, talk) = sandbox.run(&format!("{again} --revoke-propagation=secrets"));
+    assert_eq!((code, talk.contains("granted all kinds")), (Some(2), true), "{talk}");
+    let (_, _, talk) = sandbox.run(&format!("{again} --revoke-propagation --allow-propagation=configmaps"));
+    assert!(
+        talk.contains("\nrevoked: the hub may no longer write objects of these kinds in `member2`: *\n"),
+        "{talk}"
+    );
+    let (_, _, talk) = sandbox.run(&again);
+    assert!(talk.contains("\nkept from the earlier join: configmaps; "), "{talk}");
     let (code, out, talk) = sandbox.run("get -C member1,member2 deployments -o name");
     assert_eq!((code, out.as_str()), (Some(1), "member1 deployment.apps/web\n"), "{talk}");
     assert!(talk.starts_with("error: member2: cannot list deployments\n  why: "), "{talk}");
@@ -99,7 +117,7 @@ error: cannot reach `paris`: the hub has no such member
     assert_eq!(code, Some(1), "{talk}");
     assert!(
         talk.starts_with(
-            "error: cannot reach `member1`: this user may not read the hub's credentials for this member\n  why: "
+            "error: cannot reach `member1`: this user may not read the hub's credentials for this member\n  hub: "
         ),
         "{talk}"
     );
@@ -172,7 +190,7 @@ fn labels_attract_taints_drive_out_and_what_runs_is_promoted() {
             2,
             "error: invalid effect `Sometimes` in `x:Sometimes`\n  hint: ",
         ),
-        ("cluster label paris a=b", 1, "error: cannot update member `paris`\n  why: "),
+        ("cluster label paris a=b", 1, "error: cannot update member `paris`\n  hub: "),
         (
             "promote deployment none -C member1",
             1,

@@ -11,6 +11,7 @@ mod check;
 mod discover;
 mod error;
 mod fence;
+mod grants;
 mod make;
 pub(crate) mod rbac;
 mod undo;
@@ -29,6 +30,7 @@ use kube::{Api, Client};
 
 pub use check::{Known, Newcomer, Refusal, check, known};
 pub use error::JoinError;
+pub use grants::{Regrant, granted, regrant};
 pub use rbac::{Propagation, needed};
 
 use crate::api::crd;

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use serde_json::{Value, json};
 
 use super::Change;
+use crate::complete;
 use crate::failure::Failure;
 
 /// Add, change or remove labels of a member.
@@ -23,6 +25,7 @@ use crate::failure::Failure;
   atoll cluster label member1 tier-")]
 pub(super) struct Label {
     /// Name of the member.
+    #[arg(add = ArgValueCandidates::new(complete::clusters))]
     name: String,
     /// `KEY=VALUE` sets a label, `KEY-` removes it.
     #[arg(required = true, value_name = "KEY=VALUE|KEY-")]

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use atoll_hub::connect;
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use serde_json::json;
 
+use crate::complete;
 use crate::context::HubApi;
 use crate::failure::Failure;
 use crate::logs;
@@ -27,6 +29,7 @@ use crate::output::Format;
   atoll join paris --cluster-kubeconfig paris.yaml")]
 pub(crate) struct Revoke {
     /// Name of the member.
+    #[arg(add = ArgValueCandidates::new(complete::clusters))]
     name: String,
     /// Kubeconfig of the cluster [default: the hub's own credentials].
     #[arg(long, value_name = "FILE")]
@@ -44,17 +47,19 @@ pub(crate) struct Revoke {
 impl Revoke {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         logs::warnings_only();
-        let hub = self.hub.client().await?;
+        let found = self.hub.find().await?;
+        let hub = found.client()?;
         let config = match &self.cluster_kubeconfig {
             Some(file) => connect::config(Some(file), self.cluster_context.as_deref()).await?,
             None => {
                 let reached = atoll_hub::reach::member(&hub, &self.name).await;
-                reached.map_err(|error| Failure::reach(&self.name, &error))?
+                reached.map_err(|error| Failure::reach(&self.name, &error).at(&found.place.shown()))?
             }
         };
         let member = connect::client(config)?;
         let revoked = atoll_hub::revoke::revoke(&hub, &self.hub.namespace, &member).await;
-        let revoked = revoked.map_err(|error| Failure::revoke(&self.name, &error))?;
+        let revoked =
+            revoked.map_err(|error| Failure::revoke(&self.name, &error).at(&found.place.shown()))?;
         let result = json!({ "cluster": self.name, "revoked": revoked.account });
         let name = &self.name;
         let words = || match revoked.account {

@@ -1,9 +1,11 @@
 //! `atoll cluster taint`: the taints of a member.
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use serde_json::{Value, json};
 
 use super::Change;
+use crate::complete;
 use crate::failure::Failure;
 use crate::objects::text;
 
@@ -25,6 +27,7 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "NoExecute", "PreferNoSchedule"];
   atoll cluster taint member1 maintenance:NoExecute- dedicated-")]
 pub(super) struct Taint {
     /// Name of the member.
+    #[arg(add = ArgValueCandidates::new(complete::clusters))]
     name: String,
     /// `KEY[=VALUE]:EFFECT` sets a taint, `KEY[:EFFECT]-` removes it. Effects are `NoSchedule`, `NoExecute` and `PreferNoSchedule`.
     #[arg(required = true, value_name = "KEY=VALUE:EFFECT|KEY:EFFECT-")]

@@ -29,6 +29,9 @@ pub(crate) struct Backup {
     /// File to write. It contains the hub's keys and Secrets, encrypted if the hub has a key file.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Overwrite the file if it is there.
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     encryption: Encryption,
 }
@@ -38,6 +41,10 @@ impl Backup {
         let data_dir = self.data_dir.clone().or_else(default_data_dir).ok_or_else(Failure::no_data_dir)?;
         if !data_dir.join(STORE_FILE).is_file() {
             return Err(Failure::no_data(&data_dir).into());
+        }
+        if !self.force && self.output.exists() {
+            let what = format!("{} exists already", self.output.display());
+            return Err(Failure::usage(&what, "choose another file, or overwrite it with --force").into());
         }
         let keys = self.encryption.keys()?;
         let mut part = self.output.clone().into_os_string();

@@ -36,8 +36,8 @@ pub(super) struct Credentials {
 
 impl Credentials {
     pub(super) async fn run(&self) -> anyhow::Result<()> {
-        let config = self.api.config().await.map_err(|error| Failure::connect(&error))?;
-        let client = atoll_hub::connect::client(config.clone()).map_err(|error| Failure::connect(&error))?;
+        let hub = self.api.find().await?;
+        let (config, client) = (hub.config.clone(), hub.client()?);
         let granted = role::grant(client, &self.api.namespace, &self.name, self.lifetime).await;
         let granted = granted.map_err(|error| {
             let what = format!("cannot create the credentials of `{}`: {error}", self.name);
@@ -45,6 +45,7 @@ impl Credentials {
                 &what,
                 "start the hub first, and use a kubeconfig that may create roles and tokens there",
             )
+            .at(&hub.place.shown())
         })?;
         if let Some(ends) = &granted.ends {
             eprintln!("the token of {}/{} ends at {ends}", self.api.namespace, self.name);

@@ -33,6 +33,8 @@ use crate::commands::apply::Apply;
 use crate::commands::hub::embedded;
 use crate::failure::Failure;
 
+/// The example that is applied, or that a person applies: a service, exported.
+pub(super) const EXAMPLE: &str = include_str!("../../../../../examples/serve.yaml");
 /// The first block that is tried: low ones are used by others, such as the machine's own resolver.
 const FIRST: u8 = 32;
 const LAST: u8 = 254;
@@ -223,11 +225,10 @@ impl Clusters {
     /// Exports the service of the walkthrough from the first member.
     pub(crate) async fn apply_example(&self, say: &dyn Fn(&str)) -> anyhow::Result<()> {
         const FILE: &str = "examples/serve.yaml";
-        const CONTENT: &str = include_str!("../../../../../examples/serve.yaml");
         let members = self.members.all().await;
         let Some(first) = members.first() else { return Ok(()) };
         let config = atoll_hub::connect::config(Some(first.kubeconfig()), None).await?;
-        Box::pin(Apply::example(config, FILE, CONTENT, say)).await?;
+        Box::pin(Apply::example(config, FILE, EXAMPLE, say)).await?;
         // Whoever is told that it is ready calls it next.
         let deadline = Instant::now() + EXAMPLE_WITHIN;
         for member in &members {

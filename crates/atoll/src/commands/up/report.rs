@@ -101,7 +101,11 @@ impl Report {
         let _ = writeln!(text, "Try{}:", if detached { "" } else { ", in another terminal" });
         let kubeconfig = self.kubeconfig.display();
         let _ = writeln!(text, "  export KUBECONFIG={kubeconfig}");
-        let _ = writeln!(text, "  {program} apply --context member1 -f examples/serve.yaml");
+        let _ = writeln!(
+            text,
+            "  {program} apply --context member1 -f {}",
+            self.dir.join("serve.yaml").display()
+        );
         let _ = writeln!(text, "  {program} get --context {last} serviceimports,services");
         let _ = writeln!(text, "  {program} request --from {last} serve.default.svc.clusterset.local{dir}");
         if detached {
@@ -118,7 +122,7 @@ fn contexts_of_members(clusters: &[Entry]) -> &str {
     clusters.get(2).or(clusters.get(1)).map_or("member1", |cluster| cluster.name.as_str())
 }
 
-/// How this program is called from here.
+/// How this program is called from any folder.
 fn this_program() -> String {
     let Ok(program) = std::env::current_exe() else { return "atoll".to_owned() };
     let on_path = std::env::var_os("PATH")
@@ -126,9 +130,7 @@ fn this_program() -> String {
     if on_path {
         return "atoll".to_owned();
     }
-    let here = std::env::current_dir().ok();
-    let near = here.as_deref().and_then(|here| program.strip_prefix(here).ok());
-    near.unwrap_or(&program).display().to_string()
+    program.display().to_string()
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {
@@ -161,7 +163,7 @@ mod tests {
   ports       this user may not bind ports below 1024: from outside, port 80 is 20080
 Try, in another terminal:
   export KUBECONFIG=/tmp/up/kubeconfig
-  target/release/atoll apply --context member1 -f examples/serve.yaml
+  target/release/atoll apply --context member1 -f /tmp/up/serve.yaml
   target/release/atoll get --context member2 serviceimports,services
   target/release/atoll request --from member2 serve.default.svc.clusterset.local --dir /tmp/up
 Ctrl-C stops it and keeps its state; `up --fresh` starts over.

@@ -19,7 +19,8 @@ pub(crate) const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed
 /// The layout that this version writes.
 const FORMAT: u32 = 1;
 /// Everything that a sandbox puts into its directory.
-const OURS: [&str; 7] = ["lock", "state.json", "hub", "members", "kubeconfig", "log", "control.sock"];
+const OURS: [&str; 8] =
+    ["lock", "state.json", "hub", "members", "kubeconfig", "log", "control.sock", "serve.yaml"];
 
 /// A sandbox's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -218,6 +218,11 @@ pub(super) fn owned(name: &str, owner: &Owner) -> ObjectMeta {
     ObjectMeta { owner_references: Some(vec![owner.role.clone()]), ..named(name, &owner.hub) }
 }
 
+/// Whether these are the verbs of a grant.
+pub(super) fn is_own(verbs: &[String]) -> bool {
+    verbs == OWN
+}
+
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
     let all = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     PolicyRule {

@@ -149,7 +149,7 @@ spec:
     ensure!(left["spec"] == before["spec"], "{left:#}");
 
     // The hub sees no more in a member than its last join allows.
-    world.join(2, &["--allow-propagation=configmaps"]).await?;
+    world.join(2, &["--revoke-propagation", "--allow-propagation=configmaps"]).await?;
     let output = atoll(&world, &["get", "-C", "member2", "deployments"], "").await?;
     let talk = String::from_utf8_lossy(&output.stderr);
     ensure!(
