@@ -64,6 +64,16 @@ impl Load {
     }
 }
 
+/// What an answer with one object counts as, if it has to be counted: as a list does. What is made anew of it (YAML, a table) takes
+/// many times its bytes.
+pub(crate) fn shown(bytes: usize, formed: bool) -> usize {
+    match formed {
+        true if bytes >= HEAVY_BODY => bytes.saturating_mul(8).max(HEAVY_LIST),
+        false if bytes >= HEAVY_LIST => bytes,
+        true | false => 0,
+    }
+}
+
 /// Does this request look at many objects, if there are many?
 pub(crate) fn lists(info: &RequestInfo) -> bool {
     match info.verb {
