@@ -15,6 +15,7 @@ mod seal;
 pub(crate) mod seal_key;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod watch;
 mod write;
 

@@ -177,18 +177,17 @@ fn one(value: &Wire<'_>, kind: &Kind, at: At<'_>) -> Result<Value, DecodeError> 
         (Kind::Whole, Wire::Number(number)) => Ok(number.cast_signed().into()),
         (Kind::Bool, Wire::Number(number)) => Ok((*number != 0).into()),
         (Kind::Float, Wire::Fixed(bits)) => Ok(f64::from_bits(*bits).into()),
-        (Kind::Message(name), Wire::Bytes(bytes)) => match at
-            .make(special::weight(name, bytes))
-            .map(|()| special::value(name, bytes))?
-        {
-            Some(value) => value,
-            None => {
-                let message =
-                    facts::message(name).ok_or(DecodeError::Malformed("it has a part of unknown type"))?;
-                let object = fields(bytes, message, at.deeper())?;
-                Ok(special::reshaped(name, object))
+        (Kind::Message(name), Wire::Bytes(bytes)) => {
+            match at.make(special::weight(name, bytes)).map(|()| special::value(name, bytes))? {
+                Some(value) => value,
+                None => {
+                    let message = facts::message(name)
+                        .ok_or(DecodeError::Malformed("it has a part of unknown type"))?;
+                    let object = fields(bytes, message, at.deeper())?;
+                    Ok(special::reshaped(name, object))
+                }
             }
-        },
+        }
         _ => Err(wrong_type()),
     }
 }
