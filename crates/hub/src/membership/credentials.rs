@@ -261,7 +261,7 @@ pub(crate) mod tests {
             server_name: None,
             trust: Trust::Ca(ca.clone()),
         });
-        Credentials { token: "t".to_owned(), ca, made, life: None, networks: None }
+        Credentials { token: "t".to_owned(), ca, made, life: None, networks: Some(Ok(Networks::default())) }
     }
 
     pub(crate) fn wanted() -> Wanted {

@@ -135,7 +135,7 @@ impl ApiState {
             }
             "/version" => Answer::value(StatusCode::OK, &self.version_info(), MediaType::Json),
             "/openid/v1/jwks" => match &self.tokens {
-                Some(tokens) => Answer::value(StatusCode::OK, &tokens.key().key_set(), MediaType::Json),
+                Some(tokens) => Answer::value(StatusCode::OK, &tokens.key_set(), MediaType::Json),
                 None => Answer::no_page(),
             },
             BACKUP_PATH => self.backup(),

@@ -173,6 +173,20 @@ mod tests {
     }
 
     #[test]
+    fn one_large_object_counts_as_a_list_does() {
+        for (bytes, formed, heavy) in [
+            (1000, false, false),
+            (1000, true, false),
+            (64 << 10, false, false), // as it is stored
+            (64 << 10, true, true),   // as YAML or a table
+            (1 << 20, false, true),
+        ] {
+            let listed = shown(bytes, formed);
+            assert_eq!(Load { listed, ..Load::default() }.is_heavy(), heavy, "{bytes} {formed}");
+        }
+    }
+
+    #[test]
     fn many_small_maps_are_too_much_and_long_strings_are_not() {
         let maps = format!("[{}{{}}]", r#"{"a":1},"#.repeat(300_000));
         assert!(is_too_much(maps.as_bytes()));

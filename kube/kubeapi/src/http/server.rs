@@ -23,7 +23,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -63,7 +63,41 @@ pub enum ServeError {
 /// A socket that is ready to serve.
 pub struct Server {
     listener: TcpListener,
-    tls: TlsAcceptor,
+    certificates: Certificates,
+}
+
+/// What a server shows, and whose certificates it believes. Clones are of the same server.
+#[derive(Clone)]
+pub struct Certificates(Arc<RwLock<TlsAcceptor>>);
+
+impl std::fmt::Debug for Certificates {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Certificates").finish_non_exhaustive()
+    }
+}
+
+impl Certificates {
+    fn new(pki: &Pki) -> Result<Self, ServeError> {
+        Ok(Self(Arc::new(RwLock::new(acceptor(pki)?))))
+    }
+
+    /// New connections see these from now on; those that are there go on.
+    ///
+    /// # Errors
+    /// The certificates can't be used; those before stay.
+    pub fn replace(&self, pki: &Pki) -> Result<(), ServeError> {
+        let acceptor = acceptor(pki)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
+        Ok(())
+    }
+
+    fn now(&self) -> TlsAcceptor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn acceptor(pki: &Pki) -> Result<TlsAcceptor, ServeError> {
+    Ok(TlsAcceptor::from(Arc::new(config(pki).map_err(ServeError::Tls)?)))
 }
 
 impl std::fmt::Debug for Server {
@@ -84,10 +118,10 @@ impl Server {
     /// # Errors
     /// The address can't be had, or the certificates can't be used.
     pub async fn bind(address: SocketAddr, pki: &Pki) -> Result<Self, ServeError> {
-        let tls = TlsAcceptor::from(Arc::new(config(pki).map_err(ServeError::Tls)?));
+        let certificates = Certificates::new(pki)?;
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|source| ServeError::Listen { address, source })?;
-        Ok(Self { listener, tls })
+        Ok(Self { listener, certificates })
     }
 
     /// Where it listens.
@@ -96,6 +130,12 @@ impl Server {
     /// The system can't tell.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// How its certificates are replaced while it runs.
+    #[must_use]
+    pub fn certificates(&self) -> Certificates {
+        self.certificates.clone()
     }
 
     /// Serves until it is dropped. Connections end with it.
@@ -120,7 +160,7 @@ impl Server {
                 },
                 Some(_) = connections.join_next() => continue,
             };
-            let (tls, api, link) = (self.tls.clone(), api.clone(), all.arrive(from.ip()));
+            let (tls, api, link) = (self.certificates.now(), api.clone(), all.arrive(from.ip()));
             let task = connections.spawn(connection(stream, tls, api, Arc::clone(&link)));
             all.ended_by(&link, task);
         }
@@ -182,7 +222,9 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, api: Api, link: Arc<Lin
 fn config(pki: &Pki) -> Result<ServerConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut roots = RootCertStore::empty();
-    roots.add(pki.ca_der().ok_or("there is no certificate authority")?).map_err(|error| error.to_string())?;
+    for authority in pki.authorities()? {
+        roots.add(authority).map_err(|error| error.to_string())?;
+    }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
         .allow_unauthenticated()
         .build()

@@ -8,6 +8,7 @@ mod encryption;
 mod killed;
 mod pki;
 mod rbac;
+mod rotation;
 mod server;
 mod torn;
 mod twins;

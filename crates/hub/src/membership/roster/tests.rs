@@ -63,7 +63,7 @@ fn running() -> Roster {
     roster.step(Event::Listed);
     roster.step(secret("t"));
     let asked = roster.step(seen(cluster("u1")));
-    assert_eq!(names(&asked), ["join", "bind networks", "networks", "ask", "record"]);
+    assert_eq!(names(&asked), ["join", "networks", "ask", "record"]);
     assert_eq!(names(&answer(&mut roster, &asked, "u1")), ["reset", "start"]);
     roster
 }
@@ -90,7 +90,7 @@ fn half_a_list_makes_nobody_leave() {
     assert_eq!(roster.step(secret("t")), []);
     assert_eq!(roster.step(seen(cluster("u1"))), []);
     let listed = roster.step(Event::Listed);
-    assert_eq!(names(&listed), ["bind networks", "networks", "ask", "leave", "record"]);
+    assert_eq!(names(&listed), ["networks", "ask", "leave", "record"]);
     assert!(listed.contains(&Command::Leave(id("tokyo"))), "{listed:?}");
 }
 
@@ -213,7 +213,7 @@ fn a_second_cluster_object_for_one_cluster_is_refused_and_its_deletion_cleans_no
     roster.step(made_for("lyon", "t", None));
     // It says nothing of a uid: the cluster itself has to.
     let asked = roster.step(twin(false));
-    assert_eq!(names(&asked), ["join", "bind networks", "networks", "ask", "record"]);
+    assert_eq!(names(&asked), ["join", "networks", "ask", "record"]);
     let refused = answer_as(&mut roster, &asked, "u1", Some("paris"));
     assert_eq!(names(&refused), ["leave", "blocked", "ask", "record"]);
     assert!(refused.contains(&Command::Blocked(id("lyon"), NoLink::Twin(id("paris")))), "{refused:?}");
@@ -487,7 +487,9 @@ fn what_a_cluster_says_of_networks_counts_only_until_its_secret_does() {
     // A Secret of an earlier join says nothing: what the Cluster says is copied there.
     let mut roster = Roster::default();
     roster.step(Event::Listed);
-    roster.step(secret("t"));
+    let unmarked = credentials("paris", "https://paris:6443", None);
+    let unmarked = Credentials { networks: None, ..unmarked };
+    roster.step(Event::Secret("paris".to_owned(), Some(unmarked)));
     let first = roster.step(of_cluster("10.1.0.0/16"));
     assert!(first.contains(&Command::BindNetworks(id("paris"))), "{first:?}");
     assert_eq!(declared(&first), ["10.1.0.0/16"]);
