@@ -68,7 +68,7 @@ async fn every_key_of_the_api_is_replaced_under_load_and_no_request_fails_and_no
         let request: TokenRequest =
             serde_json::from_value(json!({"metadata": {}, "spec": {"audiences": []}})).unwrap();
         let made = accounts.create_token_request("web", &PostParams::default(), &request).await.unwrap();
-        made.status.unwrap().token
+        made.status.unwrap().token.unwrap()
     };
     let old_token = issue(&accounts).await;
 
