@@ -16,6 +16,7 @@ pub(crate) mod seal_key;
 #[cfg(test)]
 mod tests;
 mod trial;
+mod turns;
 mod watch;
 mod write;
 

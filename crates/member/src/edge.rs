@@ -62,6 +62,9 @@ impl Readable for NamespaceObject {
     }
 }
 
+/// So many addresses, and so many pod ranges, of a node are read.
+const OF_A_NODE_MOST: usize = 32;
+
 impl Readable for Node {
     const KIND: Kind = Kind::Node;
 
@@ -72,10 +75,11 @@ impl Readable for Node {
         let addresses = addresses
             .filter(|address| ["InternalIP", "ExternalIP"].contains(&address.type_.as_str()))
             .filter_map(|address| address.address.parse::<std::net::IpAddr>().ok())
-            .map(|address| address.to_canonical());
+            .map(|address| address.to_canonical())
+            .take(OF_A_NODE_MOST);
         let spec = self.spec.as_ref();
         let pods = spec.into_iter().flat_map(|spec| spec.pod_cidrs.iter().flatten().chain(&spec.pod_cidr));
-        let pods = pods.filter_map(|range| range.parse().ok()).collect();
+        let pods = pods.filter_map(|range| range.parse().ok()).take(OF_A_NODE_MOST).collect();
         Ok(Some(Seen::Node(name, Nodes { addresses: addresses.collect(), pods })))
     }
 }

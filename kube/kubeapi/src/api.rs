@@ -6,6 +6,7 @@ pub(crate) mod service;
 
 pub use service::Service;
 
+pub(crate) use dispatch::Admitted;
 pub(crate) use service::Caller;
 
 use crate::access::admission::Policies;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   authorised request ─┬─ health ─────────────────────────────────────────────▶ at once
-//!                       ├─ watch, log, exec ──▶ seat in `long` ────────────────▶ streams
+//!                       ├─ watch, log, exec ──▶ seat in `long` ────────────────▶ streams; a large event needs a seat in `bulky`
 //!                       └─ others ─┬─ light ──▶ seat in `light` ───────────────▶ on the I/O thread
 //!                                  └─ heavy ──▶ seats in `memory`, `heavy` ────▶ on a thread of its own
 //! ```
@@ -29,6 +29,7 @@ pub(crate) struct Flow {
     heavy: Arc<Lane>,
     memory: Arc<Lane>,
     long: Arc<Lane>,
+    bulky: Arc<Lane>,
 }
 
 impl Flow {
@@ -44,6 +45,7 @@ impl Flow {
             heavy: lane(threads, threads, 64, 512),
             memory: lane(16, 4, 512, 2048),
             long: lane(4096, 1024, 0, 0),
+            bulky: lane(32, 8, 1024, 4096),
         }
     }
 
@@ -65,6 +67,11 @@ impl Flow {
     /// For what goes on until somebody ends it.
     pub(crate) async fn long(&self, payer: Option<&str>) -> Result<Option<Seat>, Busy> {
         self.enter(&self.long, payer).await
+    }
+
+    /// For one large event of a watch: until it is sent.
+    pub(crate) async fn bulky(&self, payer: Option<&str>) -> Result<Option<Seat>, Busy> {
+        self.enter(&self.bulky, payer).await
     }
 
     async fn enter(&self, lane: &Arc<Lane>, payer: Option<&str>) -> Result<Option<Seat>, Busy> {

@@ -3,13 +3,15 @@
 use crate::access::authn::{TokenAuthenticator, TokenError};
 use crate::access::pki::{Pki, PkiError};
 use crate::api::{Api, Options, StartError};
-use crate::http::server::{ServeError, Server};
+use crate::http::server::{Certificates, ServeError, Server};
 use crate::storage::backup::STORE_FILE;
 use crate::storage::store::{OpenError, Store};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
 /// Where an API lies and is served.
@@ -62,6 +64,73 @@ pub struct Hosted {
     pub kubeconfig: PathBuf,
     store: Store,
     serving: AbortHandle,
+    keys: Arc<RunningKeys>,
+    following: AbortHandle,
+}
+
+/// The keys of a running server, and where they are from.
+#[derive(Debug)]
+struct RunningKeys {
+    data_dir: PathBuf,
+    names: Vec<String>,
+    url: String,
+    tokens: TokenAuthenticator,
+    certificates: Certificates,
+    now: Mutex<Pki>,
+}
+
+/// How often the files of the keys are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often certificates are made anew though their authority is the same: the administrator's lasts a year.
+const RENEW_EVERY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+impl RunningKeys {
+    /// Takes up the keys as they are in their files. `anew`: also if they are the same. True if something changed.
+    fn reload(&self, anew: bool) -> Result<bool, HostError> {
+        let now = jiff::Timestamp::now().as_second();
+        let Some(pki) = Pki::again(&self.data_dir, &self.names, now)? else { return Ok(false) };
+        let mut known = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if !anew && pki.has_the_keys_of(&known) {
+            return Ok(false);
+        }
+        self.tokens.replace(&pki)?;
+        self.certificates.replace(&pki)?;
+        pki.write_kubeconfig(&self.data_dir, &self.url)?;
+        *known = pki;
+        Ok(true)
+    }
+
+    async fn follow(self: Arc<Self>) {
+        let (mut renewed, mut said) = (Instant::now(), String::new());
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let anew = renewed.elapsed() > RENEW_EVERY;
+            let keys = Arc::clone(&self);
+            let done = tokio::task::spawn_blocking(move || keys.reload(anew)).await;
+            match done {
+                Ok(Ok(changed)) => {
+                    if changed {
+                        tracing::info!(data_dir = %self.data_dir.display(), "the API's keys and certificates were read again");
+                    }
+                    if changed || anew {
+                        renewed = Instant::now();
+                    }
+                    said.clear();
+                }
+                Ok(Err(error)) => {
+                    let why = error.to_string();
+                    if why != said {
+                        tracing::warn!(
+                            why,
+                            "cannot take up the keys as they are now; those before still count"
+                        );
+                        said = why;
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "cannot look at the keys"),
+            }
+        }
+    }
 }
 
 impl Hosted {
@@ -76,22 +145,39 @@ impl Hosted {
         // The store's lock is also that of the keys.
         let store = Store::open_encrypted(data_dir.join(STORE_FILE), &options.keys)?;
         let now = jiff::Timestamp::now().as_second();
-        let pki = Pki::open(data_dir, &names(host), now)?;
-        let options = options.tokens(TokenAuthenticator::new(&pki)?).data_dir(data_dir);
+        let names = names(host);
+        let pki = Pki::open(data_dir, &names, now)?;
+        let tokens = TokenAuthenticator::new(&pki)?;
+        let options = options.tokens(tokens.clone()).data_dir(data_dir);
         let server = Server::bind(host.address, &pki).await?;
         let bound =
             server.address().map_err(|source| ServeError::Listen { address: host.address, source })?;
         let api = Api::start(store.clone(), options).await?;
         let url = format!("https://{}", reachable(bound));
         let kubeconfig = pki.write_kubeconfig(data_dir, &url)?;
+        let certificates = server.certificates();
         let serving = tokio::spawn(server.run(api.clone())).abort_handle();
-        Ok(Self { api, url, kubeconfig, store, serving })
+        let (data_dir, url_of) = (data_dir.to_owned(), url.clone());
+        let keys = RunningKeys { data_dir, names, url: url_of, tokens, certificates, now: Mutex::new(pki) };
+        let keys = Arc::new(keys);
+        let following = tokio::spawn(Arc::clone(&keys).follow()).abort_handle();
+        Ok(Self { api, url, kubeconfig, store, serving, keys, following })
     }
 }
 
 impl Hosted {
+    /// Takes up the keys as they are in their files now. It happens by itself, some seconds after they have changed. Connections go
+    /// on.
+    ///
+    /// # Errors
+    /// They can't be used; those before still count.
+    pub fn reload_keys(&self) -> Result<bool, HostError> {
+        self.keys.reload(false)
+    }
+
     /// Ends it now, whatever still has it.
     pub fn stop(&self) {
+        self.following.abort();
         self.serving.abort();
         // Tasks that are left hold the store: closed by hand, it needs no repair at the next start.
         self.store.close();

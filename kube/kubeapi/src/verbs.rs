@@ -27,7 +27,7 @@ pub(crate) use select::Selection;
 pub(crate) use update::is_finished;
 
 use crate::access::authn::User;
-use crate::api::ApiState;
+use crate::api::{Admitted, ApiState};
 use crate::http::answer::Answer;
 use crate::http::encode;
 use crate::http::negotiate::{self, Output, Shape};
@@ -48,6 +48,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct RequestContext<'a> {
     pub(crate) state: &'a Arc<ApiState>,
     pub(crate) parts: &'a Parts,
+    pub(crate) admitted: &'a Admitted,
     pub(crate) user: &'a User,
     pub(crate) info: &'a RequestInfo,
     pub(crate) target: &'a Target,
@@ -60,12 +61,10 @@ pub(crate) struct RequestContext<'a> {
 }
 
 impl<'a> RequestContext<'a> {
-    #[allow(clippy::too_many_arguments, reason = "each is a field")]
     pub(crate) fn new(
         state: &'a Arc<ApiState>,
         parts: &'a Parts,
-        user: &'a User,
-        info: &'a RequestInfo,
+        admitted: &'a Admitted,
         target: &'a Target,
         resource: Arc<Resource>,
         subresource: Option<Subresource>,
@@ -76,7 +75,8 @@ impl<'a> RequestContext<'a> {
         })?;
         let warnings = resource.custom.as_ref().and_then(|custom| custom.deprecation.clone());
         let warnings = Mutex::new(warnings.into_iter().collect());
-        Ok(Self { state, parts, user, info, target, resource, subresource, body, output, warnings })
+        let Admitted { info, user, .. } = admitted;
+        Ok(Self { state, parts, admitted, user, info, target, resource, subresource, body, output, warnings })
     }
 
     /// Warnings that the client gets with the answer.

@@ -30,7 +30,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> anyhow::Result<Self> {
         let pki = Pki::ephemeral(&[], NOW)?;
-        let key = pki.token_key_der().ok_or_else(|| anyhow::anyhow!("there is no key for tokens"))?;
+        let key = pki
+            .token_keys_der()
+            .into_iter()
+            .next()
+            .ok_or_else(|| anyhow::anyhow!("there is no key for tokens"))?;
         Ok(Self { names: names(), tokens: TokenKey::from_pkcs8(key.secret_der())? })
     }
 }

@@ -100,7 +100,13 @@ pub mod import {
 
 /// On a `Cluster`: its networks, as CIDR ranges with commas in between. `join` writes them; the hub and later joins read
 /// them.
+///
+/// They count on the member's Secret in the hub's namespace, and only there: whoever may write a `Cluster` may not thereby say whose an
+/// address is. On the `Cluster` they show what was read or declared at join.
 pub mod network {
+    /// On the Secret: the annotations below on it count. `join` and the hub write it; without it the hub copies those of the `Cluster`
+    /// to the Secret, once.
+    pub const BOUND: &str = "atoll.dev/networks-bound";
     /// The pod networks, by the operator's word: endpoints outside of them and the nodes stay behind.
     pub const PODS: &str = "atoll.dev/pod-cidrs";
     /// The networks of the nodes, by the operator's word: also of nodes that are yet to come.

@@ -87,6 +87,8 @@ pub mod cluster {
     pub const NOT_READY: &str = "ClusterNotReady";
     /// What the member says of its networks was pinned when it was first heard. Ours.
     pub const NETWORKS_PINNED: &str = "NetworksPinned";
+    /// What the annotations of the `Cluster` say of its networks was copied to its Secret; only what stands there counts from now on. Ours.
+    pub const NETWORKS_BOUND: &str = "NetworksBound";
 }
 
 /// On a Namespace of the hub.

@@ -283,9 +283,11 @@ impl Lead {
             }
             roster::Command::Reset(id) => self.brain.reset(&id),
             roster::Command::Networks(id, networks) => {
-                self.brain.declare(&id, networks);
-                self.members.show_networks(id);
+                self.brain.declare(&id, networks.clone());
+                self.members.show_networks(id, networks);
             }
+            roster::Command::ShowNetworks(id, networks) => self.members.show_networks(id, networks),
+            roster::Command::BindNetworks(id) => self.members.bind_networks(id),
             roster::Command::Ask(id, link, when) => {
                 self.members.ask(&id, link, when, self.roster.is_leaving(&id));
             }

@@ -74,7 +74,7 @@ pub(crate) fn spawn(
 ) -> Option<UnboundedSender<atoll_lb::controller::Event>> {
     let (events, inbox) = unbounded_channel();
     let builtin = |pool: &Pool| {
-        let host = Arc::new(LeadingHub::new(client.clone(), permit.clone(), events.downgrade()));
+        let host = Arc::new(LeadingHub::new(client.clone(), namespace, permit.clone(), events.downgrade()));
         BuiltIn::new(client.clone(), namespace, pool.clone(), host)
     };
     let provider: Arc<dyn Provider> = match balancing {

@@ -1,4 +1,5 @@
-//! What an operator says of a member's networks, and what was pinned of them, read off its `Cluster`.
+//! What an operator says of a member's networks, and what was pinned of them: read off its Secret, where it counts, and off its
+//! `Cluster`, where it is shown.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,6 +8,7 @@ use atoll_api::names::annotation::network;
 use atoll_api::types::Cluster;
 use atoll_engine::network::{Networks, Ranges as Known};
 use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 
 use crate::membership::networks::{BadRange, Ranges};
@@ -16,11 +18,23 @@ pub(crate) fn ranges(of: &BTreeMap<String, String>, key: &str) -> Result<Ranges,
     of.get(key).map_or_else(|| Ok(Ranges::default()), |text| text.parse())
 }
 
-/// Where the member is: by the operator's word, by what was read when it joined, and by what was learnt when it was first heard.
+/// Where the member is, as the annotations of its `Cluster` say.
 pub(crate) fn networks(cluster: &Cluster) -> Result<Networks, BadRange> {
-    let of = |key| Ok(ranges(cluster.annotations(), key)?.cidrs());
-    let binding = cluster.annotations().contains_key(network::OBSERVED_NODES);
-    let endpoint = cluster.spec.api_endpoint.as_deref().and_then(address);
+    let endpoint = cluster.spec.api_endpoint.as_deref();
+    let since = cluster.creation_timestamp().map_or(i64::MAX, |time| time.0.as_second());
+    Ok(Networks { since, ..read(cluster.annotations(), endpoint)? })
+}
+
+/// Where the member is, as the annotations of its Secret say; none if they do not count yet.
+pub(crate) fn bound(secret: &Secret, endpoint: Option<&str>) -> Option<Result<Networks, BadRange>> {
+    secret.annotations().contains_key(network::BOUND).then(|| read(secret.annotations(), endpoint))
+}
+
+/// By the operator's word, by what was read when it joined, and by what was learnt when it was first heard.
+fn read(annotations: &BTreeMap<String, String>, endpoint: Option<&str>) -> Result<Networks, BadRange> {
+    let of = |key| Ok(ranges(annotations, key)?.cidrs());
+    let binding = annotations.contains_key(network::OBSERVED_NODES);
+    let endpoint = endpoint.and_then(address);
     let learnt = if binding {
         Known::default() // a join since has looked anew
     } else {
@@ -42,9 +56,27 @@ pub(crate) fn networks(cluster: &Cluster) -> Result<Networks, BadRange> {
         },
         binding,
         learnt,
-        since: cluster.creation_timestamp().map_or(i64::MAX, |time| time.0.as_second()),
+        since: i64::MAX,
     })
 }
+
+/// The annotations of these that say where a member is.
+pub(crate) fn of_networks(annotations: &BTreeMap<String, String>) -> BTreeMap<&'static str, String> {
+    let known = ALL.into_iter().filter_map(|key| Some((key, annotations.get(key)?.clone())));
+    known.collect()
+}
+
+const ALL: [&str; 9] = [
+    network::PODS,
+    network::NODES,
+    network::SERVICES,
+    network::ENDPOINTS,
+    network::OBSERVED_PODS,
+    network::OBSERVED_SERVICES,
+    network::OBSERVED_NODES,
+    network::LEARNT_PODS,
+    network::LEARNT_NODES,
+];
 
 /// The address in a URL, if it is no name.
 fn address(url: &str) -> Option<IpAddr> {

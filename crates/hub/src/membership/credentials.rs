@@ -5,10 +5,12 @@
 
 use atoll_api::names::{label, secret};
 use atoll_engine::names::ClusterId;
+use atoll_engine::network::Networks;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 
+use crate::membership::annotations;
 use crate::membership::roster::{NoLink, Wanted};
 
 /// How a member is reached, and which cluster it is.
@@ -71,6 +73,8 @@ pub(crate) struct Credentials {
     pub(crate) ca: Vec<u8>,
     pub(crate) made: Made,
     pub(crate) life: Option<Life>,
+    /// Where the member is, or what is wrong with that; none if nobody has said it here yet.
+    pub(crate) networks: Option<Result<Networks, String>>,
 }
 
 /// What a Secret was made for.
@@ -96,6 +100,14 @@ pub(crate) struct Binding {
 }
 
 impl Credentials {
+    /// Whether they were made for this `Cluster`.
+    pub(crate) fn are_of(&self, id: &ClusterId) -> bool {
+        match &self.made {
+            Made::For(Binding { cluster, .. }) | Made::Earlier(cluster) => cluster == id.as_str(),
+            Made::Unknown => false,
+        }
+    }
+
     /// The uid that was pinned when `id` joined with these.
     pub(crate) fn pinned(&self, id: &ClusterId) -> Option<&str> {
         match &self.made {
@@ -222,7 +234,10 @@ pub(crate) fn read(object: &Secret) -> Option<Credentials> {
         }
         (Some(_) | None, _) => None,
     };
-    Some(Credentials { token, ca, made, life })
+    let endpoint = text(secret::API_ENDPOINT);
+    let networks = annotations::bound(object, endpoint.as_deref());
+    let networks = networks.map(|networks| networks.map_err(|error| error.to_string()));
+    Some(Credentials { token, ca, made, life, networks })
 }
 
 #[cfg(test)]
@@ -246,7 +261,7 @@ pub(crate) mod tests {
             server_name: None,
             trust: Trust::Ca(ca.clone()),
         });
-        Credentials { token: "t".to_owned(), ca, made, life: None }
+        Credentials { token: "t".to_owned(), ca, made, life: None, networks: Some(Ok(Networks::default())) }
     }
 
     pub(crate) fn wanted() -> Wanted {

@@ -17,7 +17,6 @@ use tokio::sync::watch;
 
 use crate::membership::clean;
 use crate::membership::connect::{code, why};
-use crate::membership::pin;
 use crate::membership::roster::NoLink;
 
 /// How often a write is tried that others come before.
@@ -150,7 +149,9 @@ impl NoLink {
                     "spec.secretRef has the namespace {namespace}, but the hub reads Secrets of its own namespace only"
                 )
             }
-            Self::BadNetworks(why) => format!("the annotation with its networks is invalid: {why}"),
+            Self::BadNetworks(why) => format!(
+                "the annotation with its networks, on its Secret or on the Cluster, is invalid: {why}"
+            ),
             Self::NoSecret(name) => format!("the Secret {name} does not exist, or has no key token"),
         };
         Health::Unknown { why }
@@ -298,8 +299,6 @@ async fn write_once(hub: &Client, id: &ClusterId, health: &Health) -> Result<Bef
             }
         }
     };
-    let written = conditions.as_deref().unwrap_or(&status.conditions);
-    let conditions = pin::updated(written, &cluster, now()).or(conditions);
     if conditions.is_none() && version == status.kubernetes_version {
         return Ok(Before::Same);
     }

@@ -24,7 +24,7 @@ use atoll_api::crds;
 use atoll_api::types::Cluster;
 use atoll_engine::names::ClusterId;
 use atoll_member::{Clients, Identity};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::ListParams;
 use kube::{Api, Client};
 
@@ -212,7 +212,7 @@ async fn look(
     let uid =
         clusterset::cluster_uid(admin).await.map_err(JoinError::member)?.ok_or(JoinError::NoKubeSystem)?;
     let found = discover::networks(admin, &request.declared).await.map_err(JoinError::member)?;
-    let known = members(hub).await?;
+    let known = members(hub, &request.namespace).await?;
     let newcomer = Newcomer {
         name: cluster.clone(),
         uid: uid.clone(),
@@ -310,12 +310,18 @@ impl Steps<'_> {
 }
 
 /// The members that there are, by name.
-async fn members(hub: &Client) -> Result<BTreeMap<String, Known>, JoinError> {
+async fn members(hub: &Client, namespace: &str) -> Result<BTreeMap<String, Known>, JoinError> {
     let listed = Api::<Cluster>::all(hub.clone()).list(&ListParams::default()).await;
     let clusters = match listed {
         Ok(clusters) => clusters.items,
         Err(error) if connect::code(&error) == Some(404) => Vec::new(), // no CRD, no members
         Err(error) => return Err(JoinError::hub(error)),
     };
-    Ok(clusters.iter().map(known).collect())
+    let secrets = Api::<Secret>::namespaced(hub.clone(), namespace).list(&ListParams::default()).await;
+    let secrets = match secrets {
+        Ok(secrets) => secrets.items,
+        Err(error) if matches!(connect::code(&error), Some(403 | 404)) => Vec::new(), // what is shown has to do
+        Err(error) => return Err(JoinError::hub(error)),
+    };
+    Ok(clusters.iter().map(|cluster| known(cluster, &secrets)).collect())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use atoll_engine::names::ClusterId;
-use atoll_engine::network::Ranges;
+use atoll_engine::network::{Networks, Ranges};
 use atoll_link::{Assignment, Down, Identity, Lease};
 use atoll_member::Permit;
 use atoll_member::events::Events;
@@ -41,6 +41,8 @@ pub(crate) struct Members {
     asking: BTreeMap<ClusterId, AbortHandle>,
     cleaning: BTreeMap<ClusterId, AbortHandle>,
     renewing: BTreeMap<ClusterId, AbortHandle>,
+    /// What is known of their networks is being shown.
+    showing: BTreeMap<ClusterId, AbortHandle>,
     chores: JoinSet<()>,
     /// The write of who is a member: the newest replaces the one under way.
     recording: Option<AbortHandle>,
@@ -80,6 +82,7 @@ impl Members {
             asking: BTreeMap::new(),
             cleaning: BTreeMap::new(),
             renewing: BTreeMap::new(),
+            showing: BTreeMap::new(),
             chores: JoinSet::new(),
             recording: None,
         }
@@ -250,15 +253,30 @@ impl Members {
 
     /// Writes down what was learnt of its networks.
     pub(crate) fn pin(&mut self, id: ClusterId, learnt: Ranges) {
-        let (hub, permit, told) =
-            (self.context.client.clone(), self.permit.clone(), self.sessions.told.clone());
-        self.chores.spawn(async move { pin::write(&hub, &permit, &told, &id, &learnt).await });
+        let (sessions, permit) = (self.sessions.clone(), self.permit.clone());
+        self.chores.spawn(async move {
+            let (hub, namespace) = (&sessions.hub, &sessions.namespace);
+            pin::write(hub, namespace, &permit, &sessions.told, &id, &learnt).await;
+        });
     }
 
     /// Shows what is known of its networks, if that is not shown yet.
-    pub(crate) fn show_networks(&mut self, id: ClusterId) {
+    pub(crate) fn show_networks(&mut self, id: ClusterId, networks: Networks) {
         let (hub, permit) = (self.context.client.clone(), self.permit.clone());
-        self.chores.spawn(async move { pin::show(&hub, &permit, &id).await });
+        if let Some(older) = self.showing.remove(&id) {
+            older.abort();
+        }
+        let of = id.clone();
+        let showing = self.chores.spawn(async move { pin::show(&hub, &permit, &of, &networks).await });
+        self.showing.insert(id, showing);
+    }
+
+    /// Copies what its `Cluster` says of its networks to its Secret, where it counts.
+    pub(crate) fn bind_networks(&mut self, id: ClusterId) {
+        let (sessions, permit) = (self.sessions.clone(), self.permit.clone());
+        self.chores.spawn(async move {
+            pin::bind(&sessions.hub, &sessions.namespace, &permit, &sessions.told, &id).await
+        });
     }
 
     fn unusable(&mut self, id: ClusterId, problem: String) {

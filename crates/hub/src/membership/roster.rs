@@ -127,6 +127,10 @@ pub(crate) enum Command {
     /// Forget its facts, not its membership.
     Reset(ClusterId),
     Networks(ClusterId, Networks),
+    /// Its `Cluster` says something else of its networks than what counts, or does so no more.
+    ShowNetworks(ClusterId, Networks),
+    /// Its Secret says nothing of its networks yet: what its `Cluster` says is copied there, once.
+    BindNetworks(ClusterId),
     /// Ask which cluster is behind the link, for as long as it takes; replaces what was asked before.
     Ask(ClusterId, Link, When),
     /// It need not be known any more.
@@ -173,7 +177,8 @@ pub(crate) struct Roster {
     before: BTreeMap<ClusterId, Option<String>>,
     /// What each answered, behind which link.
     identified: BTreeMap<ClusterId, (Link, Answered)>,
-    networks: BTreeMap<ClusterId, Networks>,
+    /// What counts, and what the `Cluster` said then.
+    networks: BTreeMap<ClusterId, (Networks, Networks)>,
     blocked: BTreeMap<ClusterId, NoLink>,
     /// Whether APIs may be used whose certificate is not checked, by the word of the hub's operator.
     insecure: bool,
@@ -376,9 +381,32 @@ impl Roster {
         let first = || self.identified.get(id).and_then(|(_, answered)| answered.uid.as_deref());
         let uid = self.pin(id).or_else(first).map(str::to_owned);
         self.joined.insert(id.clone(), uid);
-        if self.networks.get(id) != Some(&wanted.networks) {
-            self.networks.insert(id.clone(), wanted.networks.clone());
-            commands.push(Command::Networks(id.clone(), wanted.networks.clone()));
+        let Some(counts) = self.networks_of(id, wanted, commands) else { return };
+        let before = self.networks.insert(id.clone(), (counts.clone(), wanted.networks.clone()));
+        match before {
+            Some((same, _)) if same != counts => commands.push(Command::Networks(id.clone(), counts)),
+            Some((_, said)) if said != wanted.networks => {
+                commands.push(Command::ShowNetworks(id.clone(), counts));
+            }
+            Some(_) => {}
+            None => commands.push(Command::Networks(id.clone(), counts)),
+        }
+    }
+
+    /// Where it is, by its Secret: whoever may write a `Cluster` may not say whose an address is. None while what was known stands.
+    fn networks_of(&self, id: &ClusterId, wanted: &Wanted, commands: &mut Vec<Command>) -> Option<Networks> {
+        let secret = wanted.secret.as_ref().ok().and_then(|name| self.secrets.get(name));
+        match secret.filter(|secret| secret.are_of(id)).map(|secret| &secret.networks) {
+            Some(Some(Ok(networks))) => Some(Networks { since: wanted.created, ..networks.clone() }),
+            Some(None) => {
+                if self.networks.get(id).is_none_or(|(_, said)| *said != wanted.networks) {
+                    commands.push(Command::BindNetworks(id.clone()));
+                }
+                Some(wanted.networks.clone())
+            }
+            // Without a Secret of its own, or with one that can't be read, nothing new counts.
+            Some(Some(Err(_))) | None if self.networks.contains_key(id) => None,
+            Some(Some(Err(_))) | None => Some(Networks { since: wanted.created, ..Networks::default() }),
         }
     }
 
@@ -547,6 +575,9 @@ impl Roster {
     fn link(&self, id: &ClusterId, wanted: &Wanted) -> Result<Link, NoLink> {
         let name = wanted.secret.as_ref().map_err(Clone::clone)?;
         let credentials = self.secrets.get(name).ok_or_else(|| NoLink::NoSecret(name.clone()))?;
+        if let Some(Err(why)) = &credentials.networks {
+            return Err(NoLink::BadNetworks(why.clone()));
+        }
         credentials::link(id, wanted, name, credentials, self.insecure)
     }
 }

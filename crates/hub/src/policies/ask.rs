@@ -19,10 +19,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 
 use super::core::Event;
+use super::turns::{Next, Turns};
 use super::{Stamps, edge};
 use crate::membership::connect::{code, why};
 
-/// Asked at once.
+/// Asked at once, for all authors; `turns` bounds each of them.
 const AT_ONCE: usize = 8;
 /// What is not answered is asked again after these.
 const PAUSES: [Duration; 4] =
@@ -71,24 +72,45 @@ pub(super) async fn ask_all(
     let turns = Arc::new(Semaphore::new(AT_ONCE));
     let mut under_way = BTreeSet::new();
     let mut asking: JoinSet<Question> = JoinSet::new();
+    let (mut lines, beginning) = (Turns::default(), Instant::now());
     loop {
+        let later = loop {
+            let question = match lines.next(beginning.elapsed()) {
+                Next::Ask(question) => question,
+                Next::Later(at) => break Some(beginning + at),
+                Next::Nothing => break None,
+            };
+            let (client, turns, events) = (client.clone(), Arc::clone(&turns), events.clone());
+            asking.spawn(async move {
+                let verdict = until_answered(&client, &turns, &question).await;
+                let _ = events.send(Event::Verdict(question.clone(), verdict));
+                question
+            });
+        };
+        let time = async {
+            match later {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             question = wanted.recv() => {
                 let Some(question) = question else { return };
-                if under_way.insert(question.clone()) {
-                    let (client, turns, events) = (client.clone(), Arc::clone(&turns), events.clone());
-                    asking.spawn(async move {
-                        let verdict = until_answered(&client, &turns, &question).await;
-                        let _ = events.send(Event::Verdict(question.clone(), verdict));
-                        question
-                    });
+                if under_way.insert(question.clone())
+                    && let Err(question) = lines.come(question)
+                {
+                    under_way.remove(&question);
+                    let why = "too many checks wait for this author; it is checked again in a minute";
+                    let _ = events.send(Event::Verdict(question, Verdict::Denied(why.to_owned())));
                 }
             }
             Some(done) = asking.join_next(), if !asking.is_empty() => {
                 if let Ok(question) = done {
+                    lines.answered(question.author());
                     under_way.remove(&question);
                 }
             }
+            () = time => {}
         }
     }
 }

@@ -43,10 +43,6 @@ fn published(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("lb.shop.{name}"), "namespace": "atoll-system"}})
 }
 
-fn cluster(name: &str) -> Value {
-    json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}})
-}
-
 /// The condition's status and message.
 fn condition(object: &Value) -> (String, String) {
     let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -229,7 +225,8 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     }
 
     world.halt().await?;
-    world.hub.annotate(&cluster("member1"), "atoll.dev/observed-pod-cidrs", "192.0.2.0/24").await?;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "member1", "namespace": "atoll-system"}});
+    world.hub.annotate(&secret, "atoll.dev/observed-pod-cidrs", "192.0.2.0/24").await?;
     world.hub.apply(mcs("outside", &json!({}))).await?;
     world.run();
     says(&world, &outside, "overlaps the pod network 192.0.2.0/24 of member1").await?;

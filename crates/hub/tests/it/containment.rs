@@ -135,7 +135,7 @@ async fn a_node_object_does_not_widen_what_a_member_may_announce() -> Outcome {
     let world = World::start(2).await?;
     let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "member1"}});
     for (key, ranges) in [("observed-pod-cidrs", "10.1.0.0/16"), ("observed-node-cidrs", "192.168.0.4/32")] {
-        world.hub.annotate(&cluster, &format!("atoll.dev/{key}"), ranges).await?;
+        world.hub.annotate(&secret_of("member1"), &format!("atoll.dev/{key}"), ranges).await?;
     }
     serves(&world.members[0], "shop", "web", "10.1.0.1").await?;
     world.members[0].apply(export_of("shop", "web")).await?;
@@ -150,4 +150,34 @@ async fn a_node_object_does_not_widen_what_a_member_may_announce() -> Outcome {
     comes_to_hold(&world.members[1], "shop", "web", &[]).await?;
     let declared = |found: &Value| found["status"]["conditions"].to_string().contains("ReadAtJoin");
     world.hub.becomes(&cluster, "the operator sees what counts", declared).await.map(drop)
+}
+
+fn secret_of(member: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": member, "namespace": "atoll-system"}})
+}
+
+/// Whoever may write `clusters` opens no address to a member, and denies none to another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_of_clusters_declares_nobodys_networks() -> Outcome {
+    let world = World::start(3).await?;
+    let cluster = |name: &str| json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}});
+    world.hub.annotate(&secret_of("member1"), "atoll.dev/pod-cidrs", "10.1.0.0/16").await?;
+    world.hub.annotate(&cluster("member1"), "atoll.dev/pod-cidrs", "10.0.0.0/8").await?;
+    world.hub.annotate(&cluster("member2"), "atoll.dev/pod-cidrs", "10.1.0.0/24").await?;
+    let told = |found: &Value| found["status"]["conditions"].to_string().contains("do not count");
+    for name in ["member1", "member2"] {
+        world
+            .hub
+            .becomes(&cluster(name), "the Cluster shows that its annotations do not count", told)
+            .await?;
+    }
+    serves(&world.members[0], "shop", "web", "10.1.0.1").await?;
+    world.members[0].apply(export_of("shop", "web")).await?;
+    comes_to_hold(&world.members[2], "shop", "web", &["10.1.0.1"]).await?;
+    serves(&world.members[0], "shop", "web", "10.9.0.9").await?;
+    let why = says(&world.members[0], &export_of("shop", "web"), "Ready", "False", "Failed").await?;
+    ensure!(why.contains("outside"), "{why}");
+    // Honest: whoever may write the member's Secret declares its networks, with or without a join.
+    world.hub.annotate(&secret_of("member1"), "atoll.dev/pod-cidrs", "10.1.0.0/16,10.9.0.0/16").await?;
+    comes_to_hold(&world.members[2], "shop", "web", &["10.9.0.9"]).await
 }

@@ -10,8 +10,13 @@ use atoll_lb::provider::{
     Access, Failure, Key, Provider, Remote, TlsFiles, conformance, listen_unix, serve, serve_tls, serve_unix,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpListener;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::liar::{Liar, Lie};
 use crate::world::any;
@@ -139,6 +144,20 @@ async fn a_caller_without_a_certificate_or_in_plain_text_orders_nothing() {
     let plain = Remote::new(&format!("grpc://{address}"), &Access::plaintext(), PATIENCE).unwrap();
     is_cut_off(&plain, "plain text").await;
     assert_eq!(liar.calls(), 0);
+    // It speaks TLS, and shows no certificate.
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ours.pem().as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from(NAME).unwrap();
+    let mut nameless = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    let _ = nameless.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    let heard = tokio::time::timeout(PATIENCE, nameless.read(&mut [0; 9])).await.unwrap();
+    assert!(matches!(heard, Err(_) | Ok(0)), "it was answered: {heard:?}");
     // A hub that has no certificate does not start.
     for forgotten in [
         Access { certificate: None, ..access(&server, NAME) },

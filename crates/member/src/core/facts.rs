@@ -18,6 +18,9 @@ use atoll_engine::world::Change;
 use super::object::Kind;
 use super::sync::Epoch;
 
+/// Twice as many nodes as Kubernetes supports in a cluster.
+pub(crate) const NODES_MOST: usize = 10_000;
+
 /// The facts, and the list in which each was last seen.
 #[derive(Debug, Default)]
 pub struct Facts {
@@ -48,8 +51,11 @@ impl Facts {
         }
     }
 
-    /// A node is there.
+    /// A node is there. One too many is passed over: endpoints on its own address stay behind.
     pub fn node(&mut self, name: NodeName, node: Nodes, epoch: Epoch, tell: &mut Vec<Change>) {
+        if self.nodes.len() >= NODES_MOST && !self.nodes.contains_key(&name) {
+            return;
+        }
         let news = self.nodes.get(&name).is_none_or(|(old, _)| *old != node);
         self.nodes.insert(name, (node, epoch));
         if news && self.told_nodes.is_some() {

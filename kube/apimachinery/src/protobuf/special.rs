@@ -10,6 +10,21 @@ pub(super) fn base64(bytes: &[u8]) -> Value {
     base64::engine::general_purpose::STANDARD.encode(bytes).into()
 }
 
+/// What the JSON in such a message takes when it is read; nothing for the others.
+pub(super) fn weight(name: &str, bytes: &[u8]) -> usize {
+    match name.rsplit('.').next().unwrap_or(name) {
+        "RawExtension" | "FieldsV1" | "JSON" => bytes
+            .iter()
+            .map(|byte| match byte {
+                b'{' => super::MESSAGE,
+                b'[' | b',' => super::FIELD,
+                _ => 1,
+            })
+            .sum(),
+        _ => 0,
+    }
+}
+
 /// The value of a message that is not decoded field by field.
 pub(super) fn value(name: &str, bytes: &[u8]) -> Option<Result<Value, DecodeError>> {
     let name = name.rsplit('.').next().unwrap_or(name);

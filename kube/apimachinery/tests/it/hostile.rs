@@ -75,6 +75,29 @@ fn seeds_are_answered() {
     }
 }
 
+/// Three megabytes of messages of two bytes would be hundreds.
+#[test]
+fn very_many_empty_messages_are_refused_before_they_fill_the_memory() {
+    let varint = |mut number: usize| {
+        let mut bytes = Vec::new();
+        while number >= 0x80 {
+            bytes.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+        bytes
+    };
+    let part = |field: u8, bytes: &[u8]| [vec![field << 3 | 2], varint(bytes.len()), bytes.to_vec()].concat();
+    let pod = |containers: usize| {
+        let spec = part(2, &[0x12, 0].repeat(containers)); // an empty container each
+        let head = part(1, &[part(1, b"v1"), part(2, b"Pod")].concat());
+        [b"k8s\0".to_vec(), head, part(2, &spec)].concat()
+    };
+    let few = protobuf::decode(&pod(1000)).unwrap();
+    assert_eq!(few["spec"]["containers"].as_array().map(Vec::len), Some(1000));
+    assert_eq!(protobuf::decode(&pod(1_500_000)), Err(protobuf::DecodeError::TooMuch));
+}
+
 /// A megabyte and fifty aliases would be fifty megabytes.
 #[test]
 fn an_alias_to_a_long_text_does_not_fill_the_memory() {

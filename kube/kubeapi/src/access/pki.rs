@@ -6,6 +6,9 @@
 //!                  admin.token      a bearer token of the admin
 //!   <data-dir>/kubeconfig           the admin's certificate
 //! ```
+//! Of `ca.crt`, `tokens.key` and `admin.token` the first signs or is handed out, and all count: so each can be replaced while the server
+//! runs ([`Pki::again`]). `ca.key` belongs to the first certificate of `ca.crt`.
+//!
 //! Every file is mode 0600, in directories of mode 0700. Open the store first: its lock is also the keys'.
 
 mod files;
@@ -31,9 +34,9 @@ pub struct Pki {
     pub server: Identity,
     /// The admin's client certificate, in the group `system:masters`.
     pub admin: Identity,
-    /// The admin's bearer token.
+    /// The admin's bearer tokens, one a line.
     pub admin_token: String,
-    /// The key for service accounts' tokens, PKCS#8.
+    /// The keys for service accounts' tokens, PKCS#8.
     pub token_key: String,
 }
 
@@ -108,6 +111,19 @@ impl Pki {
         Self::of(kept, names, now)
     }
 
+    /// The keys as they are now, with certificates made anew; none if they were taken away.
+    ///
+    /// # Errors
+    /// The directory can't be read, or what is in it isn't usable.
+    pub fn again(data_dir: &Path, names: &[String], now: i64) -> Result<Option<Self>, PkiError> {
+        Files::open(data_dir)?.read()?.map(|kept| Self::of(kept, names, now)).transpose()
+    }
+
+    /// Whether both have the same authorities and tokens.
+    pub(crate) fn has_the_keys_of(&self, other: &Self) -> bool {
+        (&self.ca, &self.token_key, &self.admin_token) == (&other.ca, &other.token_key, &other.admin_token)
+    }
+
     /// Keys and certificates that are kept nowhere.
     ///
     /// # Errors
@@ -142,9 +158,15 @@ impl Pki {
         CertificateDer::from_pem_slice(self.ca.as_bytes()).ok()
     }
 
-    /// The key for service accounts' tokens.
-    pub fn token_key_der(&self) -> Option<PrivateKeyDer<'static>> {
-        PrivateKeyDer::from_pem_slice(self.token_key.as_bytes()).ok()
+    /// The certificates of all authorities that clients' certificates may be of.
+    pub(crate) fn authorities(&self) -> Result<Vec<CertificateDer<'static>>, String> {
+        let all = CertificateDer::pem_slice_iter(self.ca.as_bytes()).collect::<Result<Vec<_>, _>>();
+        all.map_err(|error| error.to_string())
+    }
+
+    /// The keys for service accounts' tokens.
+    pub fn token_keys_der(&self) -> Vec<PrivateKeyDer<'static>> {
+        PrivateKeyDer::pem_slice_iter(self.token_key.as_bytes()).filter_map(Result::ok).collect()
     }
 }
 

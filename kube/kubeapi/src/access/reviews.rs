@@ -217,7 +217,8 @@ pub(crate) fn token(context: &RequestContext<'_>) -> Result<Answer, StatusError>
         seconds: asked,
         id: &id,
     };
-    let token = tokens.key().issue(&issue).map_err(|error| StatusError::internal(&error.to_string()))?;
+    let made = tokens.key().and_then(|key| key.issue(&issue));
+    let token = made.map_err(|error| StatusError::internal(&error.to_string()))?;
     let ends = Timestamp::from_second(now + asked).map(seconds).unwrap_or_default();
     request["kind"] = "TokenRequest".into();
     request["apiVersion"] = "authentication.k8s.io/v1".into();

@@ -7,8 +7,9 @@ use crate::access::reviews;
 use crate::aggregated::answer as aggregated;
 use crate::flow::weigh::{self, Load};
 use crate::http::answer::Answer;
-use crate::http::negotiate::MediaType;
+use crate::http::negotiate::{self, MediaType, Shape};
 use crate::http::request::{RequestInfo, Target};
+use crate::http::server::Link;
 use crate::http::status_error::StatusError;
 use crate::resources::discovery;
 use crate::resources::openapi;
@@ -30,6 +31,8 @@ pub(crate) struct Admitted {
     /// Whose seats it takes: those of the user (or the namespace of the account) who sent it, whomever they impersonate. None for the administrators' group
     /// and for callers in this process.
     pub(crate) payer: Option<String>,
+    /// The connection; none within the process.
+    pub(crate) link: Option<Arc<Link>>,
 }
 
 impl ApiState {
@@ -48,11 +51,11 @@ impl ApiState {
         if is_own_path(&info.path) {
             Self::check_master(master, &user, &info.path)?;
         }
-        Ok(Admitted { info, user, payer })
+        Ok(Admitted { info, user, payer, link: None })
     }
 
     /// What is known of a request's weight before it is carried out.
-    pub(crate) fn load(&self, admitted: &Admitted, body: usize) -> Load {
+    pub(crate) fn load(&self, parts: &Parts, admitted: &Admitted, body: usize) -> Load {
         let (info, load) = (&admitted.info, Load { body, ..Load::default() });
         let Some(target) = &info.target else {
             return Load { dear: info.path.starts_with("/openapi"), ..load };
@@ -73,14 +76,17 @@ impl ApiState {
         } else {
             0
         };
-        if operation.is_empty() {
-            return Load { listed, ..load };
-        }
         let stored = if target.name.is_empty() {
             0
         } else {
             self.store.get(&resource.key(namespace, &target.name)).map_or(0, |object| object.body.len())
         };
+        if operation.is_empty() {
+            let formed = negotiate::output(&parts.headers).is_ok_and(|output| {
+                output.media_type != MediaType::Json || matches!(output.shape, Shape::Table(_))
+            });
+            return Load { listed: listed.max(weigh::shown(stored, formed)), ..load };
+        }
         let ruled = resource.custom.as_ref().is_some_and(|custom| custom.rules.are_dear());
         let asked = Request {
             operation,
@@ -103,10 +109,9 @@ impl ApiState {
         body: Bytes,
         admitted: &Admitted,
     ) -> Result<Answer, StatusError> {
-        let Admitted { info, user, .. } = admitted;
-        match &info.target {
-            None => Ok(self.page(parts, info)),
-            Some(target) => Box::pin(self.resource(parts, body, user, info, target)).await,
+        match &admitted.info.target {
+            None => Ok(self.page(parts, &admitted.info)),
+            Some(target) => Box::pin(self.resource(parts, body, admitted, target)).await,
         }
     }
 
@@ -131,7 +136,7 @@ impl ApiState {
             }
             "/version" => Answer::value(StatusCode::OK, &self.version_info(), MediaType::Json),
             "/openid/v1/jwks" => match &self.tokens {
-                Some(tokens) => Answer::value(StatusCode::OK, &tokens.key().key_set(), MediaType::Json),
+                Some(tokens) => Answer::value(StatusCode::OK, &tokens.key_set(), MediaType::Json),
                 None => Answer::no_page(),
             },
             BACKUP_PATH => self.backup(),
@@ -162,10 +167,10 @@ impl ApiState {
         self: &Arc<Self>,
         parts: &Parts,
         body: Bytes,
-        user: &User,
-        info: &RequestInfo,
+        admitted: &Admitted,
         target: &Target,
     ) -> Result<Answer, StatusError> {
+        let info = &admitted.info;
         let registry = self.served.now();
         let Some(resource) = registry.find(&target.group, &target.version, &target.resource) else {
             // Below a built-in version the answer is a Status of an unknown resource; elsewhere it is a plain 404.
@@ -176,7 +181,15 @@ impl ApiState {
         };
         if let Some(answerer) = &resource.aggregated {
             let now = self.environment.now();
-            return aggregated::carry_out(answerer, resource, (parts, body), user, (info, target), now).await;
+            return aggregated::carry_out(
+                answerer,
+                resource,
+                (parts, body),
+                &admitted.user,
+                (info, target),
+                now,
+            )
+            .await;
         }
         let missing = || {
             if resource.custom.is_some() {
@@ -208,7 +221,7 @@ impl ApiState {
             },
         };
         let resource = Arc::clone(resource);
-        let context = RequestContext::new(self, parts, user, info, target, resource, subresource, body)?;
+        let context = RequestContext::new(self, parts, admitted, target, resource, subresource, body)?;
         Box::pin(route(context)).await
     }
 }

@@ -100,7 +100,8 @@ impl Service {
         if let Some(link) = link {
             link.asked();
         }
-        let admitted = state.admitted(parts, &self.who)?;
+        let mut admitted = state.admitted(parts, &self.who)?;
+        admitted.link.clone_from(&self.link);
         let payer = admitted.payer.as_deref();
         let traffic = Traffic::of(&admitted.info);
         if let Some(link) = link {
@@ -143,7 +144,7 @@ impl Service {
         room: Option<Seat>,
     ) -> Result<Answer, StatusError> {
         let state = &self.api.state;
-        let load = state.load(&admitted, body.len());
+        let load = state.load(parts, &admitted, body.len());
         if !load.is_heavy() {
             let _seat = state.flow.light(admitted.payer.as_deref()).await.map_err(busy)?;
             return state.carry_out(parts, body, &admitted).await;

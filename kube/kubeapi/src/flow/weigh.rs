@@ -69,6 +69,16 @@ pub(crate) fn is_heavy_body(body: &[u8]) -> bool {
     body.len() >= HEAVY_BODY
 }
 
+/// What an answer with one object counts as, if it has to be counted: as a list does. What is made anew of it (YAML, a table) takes
+/// many times its bytes.
+pub(crate) fn shown(bytes: usize, formed: bool) -> usize {
+    match formed {
+        true if bytes >= HEAVY_BODY => bytes.saturating_mul(8).max(HEAVY_LIST),
+        false if bytes >= HEAVY_LIST => bytes,
+        true | false => 0,
+    }
+}
+
 /// Does this request look at many objects, if there are many?
 pub(crate) fn lists(info: &RequestInfo) -> bool {
     match info.verb {
@@ -164,6 +174,20 @@ mod tests {
             ("fieldSelector=metadata.name%3Da", false),
         ] {
             assert_eq!(list(query), want, "{query}");
+        }
+    }
+
+    #[test]
+    fn one_large_object_counts_as_a_list_does() {
+        for (bytes, formed, heavy) in [
+            (1000, false, false),
+            (1000, true, false),
+            (64 << 10, false, false), // as it is stored
+            (64 << 10, true, true),   // as YAML or a table
+            (1 << 20, false, true),
+        ] {
+            let listed = shown(bytes, formed);
+            assert_eq!(Load { listed, ..Load::default() }.is_heavy(), heavy, "{bytes} {formed}");
         }
     }
 

@@ -23,7 +23,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -63,7 +63,41 @@ pub enum ServeError {
 /// A socket that is ready to serve.
 pub struct Server {
     listener: TcpListener,
-    tls: TlsAcceptor,
+    certificates: Certificates,
+}
+
+/// What a server shows, and whose certificates it believes. Clones are of the same server.
+#[derive(Clone)]
+pub struct Certificates(Arc<RwLock<TlsAcceptor>>);
+
+impl std::fmt::Debug for Certificates {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Certificates").finish_non_exhaustive()
+    }
+}
+
+impl Certificates {
+    fn new(pki: &Pki) -> Result<Self, ServeError> {
+        Ok(Self(Arc::new(RwLock::new(acceptor(pki)?))))
+    }
+
+    /// New connections see these from now on; those that are there go on.
+    ///
+    /// # Errors
+    /// The certificates can't be used; those before stay.
+    pub fn replace(&self, pki: &Pki) -> Result<(), ServeError> {
+        let acceptor = acceptor(pki)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
+        Ok(())
+    }
+
+    fn now(&self) -> TlsAcceptor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn acceptor(pki: &Pki) -> Result<TlsAcceptor, ServeError> {
+    Ok(TlsAcceptor::from(Arc::new(config(pki).map_err(ServeError::Tls)?)))
 }
 
 impl std::fmt::Debug for Server {
@@ -84,10 +118,10 @@ impl Server {
     /// # Errors
     /// The address can't be had, or the certificates can't be used.
     pub async fn bind(address: SocketAddr, pki: &Pki) -> Result<Self, ServeError> {
-        let tls = TlsAcceptor::from(Arc::new(config(pki).map_err(ServeError::Tls)?));
+        let certificates = Certificates::new(pki)?;
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|source| ServeError::Listen { address, source })?;
-        Ok(Self { listener, tls })
+        Ok(Self { listener, certificates })
     }
 
     /// Where it listens.
@@ -98,13 +132,19 @@ impl Server {
         self.listener.local_addr()
     }
 
+    /// How its certificates are replaced while it runs.
+    #[must_use]
+    pub fn certificates(&self) -> Certificates {
+        self.certificates.clone()
+    }
+
     /// Serves until it is dropped. Connections end with it.
     pub async fn run(self, api: Api) {
         self.run_within(api, LIMITS).await;
     }
 
     async fn run_within(self, api: Api, limits: Limits) {
-        serve(&self.listener, ApiFront { tls: self.tls, api }, limits).await;
+        serve(&self.listener, ApiFront { certificates: self.certificates, api }, limits).await;
     }
 }
 
@@ -128,7 +168,7 @@ pub(crate) trait Answers: Clone + Send + Sync + 'static {
 
 #[derive(Clone)]
 struct ApiFront {
-    tls: TlsAcceptor,
+    certificates: Certificates,
     api: Api,
 }
 
@@ -138,7 +178,7 @@ impl Front for ApiFront {
     type Taken = ();
 
     fn tls(&self) -> Option<(TlsAcceptor, ())> {
-        Some((self.tls.clone(), ()))
+        Some((self.certificates.now(), ()))
     }
 
     fn connected(&self, (): (), certificate: Option<User>, link: Arc<Link>) -> Service {
@@ -234,8 +274,7 @@ async fn connection(stream: TcpStream, front: impl Front, link: Arc<Link>) {
 }
 
 fn config(pki: &Pki) -> Result<ServerConfig, String> {
-    let ca = pki.ca_der().ok_or("there is no certificate authority")?;
-    server_config([ca], false, &pki.server.certificate, &pki.server.key)
+    server_config(pki.authorities()?, false, &pki.server.certificate, &pki.server.key)
 }
 
 /// A server with a certificate and its key (PEM), whose clients' certificates are checked against `roots`. Where they are not

@@ -130,6 +130,21 @@ impl Store {
         self.shared.read().list(prefix, at, after, limit)
     }
 
+    /// The first objects under `prefix` later than `after`, at most `limit`, as of revision `at`. Nobody has to hold a long list for
+    /// somebody who reads it slowly.
+    ///
+    /// # Errors
+    /// The store has forgotten what happened to them after `at`.
+    pub fn first(
+        &self,
+        prefix: &str,
+        at: u64,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Object>, RevisionError> {
+        self.shared.read().first(prefix, at, after, limit)
+    }
+
     /// How many bytes the objects under `prefix` have; it stops counting at `most`.
     pub fn weigh(&self, prefix: &str, most: usize) -> usize {
         self.shared.read().weigh(prefix, most)

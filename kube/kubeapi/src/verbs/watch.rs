@@ -3,18 +3,23 @@
 //! ```text
 //!   state now (when asked for) ──▶ end of it ──▶ events … bookmarks … events ──▶ time is up, or the client fell behind
 //! ```
+//! A client that does not read costs what is ready for it, some 32 KiB. The state is read from the store while it is sent; what the
+//! store has forgotten meanwhile ends the watch, as it ends one that reads its events too slowly. A large object needs a seat in
+//! [`crate::flow`] before it is made ready, and must be taken within the time that any answer must.
 
 use super::{RequestContext, Selection, table};
 use crate::api::ApiState;
+use crate::flow::lane::Seat;
 use crate::http::answer::Answer;
 use crate::http::encode;
 use crate::http::encode::Unrevised;
 use crate::http::negotiate::Shape;
 use crate::http::request::ListOptions;
+use crate::http::server::Link;
 use crate::http::status_error::StatusError;
 use crate::resources::resource::Resource;
 use crate::resources::view;
-use crate::storage::store::{Event, EventKind, RevisionError, Watch};
+use crate::storage::store::{Event, EventKind, Key, Object, RevisionError, Watch};
 use crate::verbs::list::revision;
 use atoll_apimachinery::table::{Include, TableConvertor};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -31,8 +36,12 @@ use tokio::time::{Instant, Sleep};
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// How long a watch lasts when the client does not say, and as much again at random.
 const LASTS_SECONDS: u64 = 1800;
-/// How many events go out in one piece at most.
+/// How many events go out in one piece at most, and how many objects of the state are looked at at a time.
 const BATCH: usize = 64;
+/// So many bytes are ready at most; an object that has more goes alone.
+const READY_MOST: usize = 32 << 10;
+/// How often a seat for a large object is waited for before the watch ends.
+const SEAT_TRIES: usize = 4;
 /// Says that the state is complete.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
@@ -89,7 +98,13 @@ struct Feed {
     shape: Shape,
     include: Include,
     watch: Option<Watch>,
+    /// What is left of the state that it begins with.
+    initial: Option<Initial>,
+    /// An event that came and waits until what is ready was sent.
+    kept: Option<Event>,
     ready: VecDeque<Bytes>,
+    ready_bytes: usize,
+    pace: Pace,
     bookmarks: Option<Pin<Box<Sleep>>>,
     ends: Pin<Box<Sleep>>,
     /// How rows are made, where they are asked for.
@@ -97,6 +112,47 @@ struct Feed {
     /// Columns are named once.
     headed: bool,
     over: bool,
+}
+
+/// The state of the beginning, as far as it was not sent yet.
+struct Initial {
+    prefix: String,
+    revision: u64,
+    after: Option<Key>,
+    marked: bool,
+}
+
+/// Whose share large objects take, and how long they may wait to be read.
+struct Pace {
+    payer: Option<String>,
+    link: Option<Arc<Link>>,
+    seat: Option<Seat>,
+}
+
+impl Pace {
+    /// Waits for a seat for a large object.
+    async fn large(&mut self, state: &ApiState) -> bool {
+        for _ in 0..SEAT_TRIES {
+            let Ok(seat) = state.flow.bulky(self.payer.as_deref()).await else { continue };
+            if let (Some(_), Some(link)) = (&seat, &self.link) {
+                link.stream(false);
+            }
+            self.seat = seat;
+            return true;
+        }
+        false
+    }
+
+    /// What was ready is with the client.
+    fn sent(&mut self) {
+        if let (Some(_), Some(link)) = (self.seat.take(), &self.link) {
+            link.stream(true);
+        }
+    }
+}
+
+fn is_large(object: &Object) -> bool {
+    object.body.len() > READY_MOST
 }
 
 impl Feed {
@@ -116,7 +172,15 @@ impl Feed {
             shape: context.output.shape,
             include: context.include()?,
             watch: None,
+            initial: None,
+            kept: None,
             ready: VecDeque::new(),
+            ready_bytes: 0,
+            pace: Pace {
+                payer: context.admitted.payer.clone(),
+                link: context.admitted.link.clone(),
+                seat: None,
+            },
             bookmarks: bookmarks.then(|| Box::pin(tokio::time::sleep_until(now + BOOKMARK_EVERY))),
             ends: Box::pin(tokio::time::sleep_until(now + lasts)),
             convertor: matches!(context.output.shape, Shape::Table(_))
@@ -129,19 +193,9 @@ impl Feed {
             Start::Now => None,
             Start::Since(revision) => Some(revision),
             Start::State | Start::StateThenMark => {
-                let page = store
-                    .list(&prefix, None, None, None)
-                    .map_err(|error| StatusError::internal(&error.to_string()))?;
-                for object in &page.objects {
-                    if feed.selection.selects(&feed.resource, object, &object.body) {
-                        let bytes = view::shown_bytes(&feed.resource, object.revision, &object.body);
-                        feed.send("ADDED", &bytes);
-                    }
-                }
-                if start == Start::StateThenMark {
-                    feed.mark(page.revision, true);
-                }
-                Some(page.revision)
+                let (revision, marked) = (store.revision(), start == Start::StateThenMark);
+                feed.initial = Some(Initial { prefix: prefix.clone(), revision, after: None, marked });
+                Some(revision)
             }
         };
         let oldest = context.state.floor.load(Ordering::Relaxed);
@@ -157,12 +211,21 @@ impl Feed {
 
     /// The next piece for the client; `None` when the watch is over.
     async fn next(&mut self) -> Option<Bytes> {
+        self.pace.sent();
         loop {
             if !self.ready.is_empty() {
                 return Some(self.piece());
             }
             if self.over {
                 return None;
+            }
+            if self.initial.is_some() {
+                self.more().await;
+                continue;
+            }
+            if let Some(event) = self.kept.take() {
+                self.take(event).await;
+                continue;
             }
             let watch = self.watch.as_mut()?;
             let mut retired = self.resource.retired.subscribe();
@@ -172,11 +235,14 @@ impl Feed {
                     None => std::future::pending().await,
                 }
             };
-            tokio::select! {
+            let came = tokio::select! {
                 biased;
                 event = watch.next() => match event {
-                    Ok(event) => self.take(&event),
-                    Err(error) => self.fail(error),
+                    Ok(event) => Some(event),
+                    Err(error) => {
+                        self.fail(error);
+                        None
+                    }
                 },
                 () = bookmark => {
                     let at = watch.revision();
@@ -184,6 +250,7 @@ impl Feed {
                     if let Some(timer) = &mut self.bookmarks {
                         timer.as_mut().reset(Instant::now() + BOOKMARK_EVERY);
                     }
+                    None
                 }
                 () = self.ends.as_mut() => {
                     let at = watch.revision();
@@ -191,24 +258,88 @@ impl Feed {
                         self.mark(at, false);
                     }
                     self.over = true;
+                    None
                 }
                 // The resource is described anew: a client that watches again sees it so.
-                _ = retired.wait_for(|retired| *retired) => self.over = true,
+                () = async { drop(retired.wait_for(|retired| *retired).await) } => {
+                    self.over = true;
+                    None
+                }
+            };
+            if let Some(event) = came {
+                self.take(event).await;
             }
         }
     }
 
+    /// More of the state that the watch begins with.
+    async fn more(&mut self) {
+        let Some(mut initial) = self.initial.take() else { return };
+        let store = &self.state.store;
+        let found = match store.first(&initial.prefix, initial.revision, initial.after.as_ref(), BATCH) {
+            Ok(found) => found,
+            Err(error) => return self.fail(error),
+        };
+        let last = found.len() < BATCH;
+        for object in found {
+            let selected = self.selection.selects(&self.resource, &object, &object.body);
+            if selected && is_large(&object) {
+                if !self.ready.is_empty() {
+                    self.initial = Some(initial);
+                    return;
+                }
+                if !self.pace.large(&self.state).await {
+                    self.over = true;
+                    return;
+                }
+            }
+            if selected {
+                let bytes = view::shown_bytes(&self.resource, object.revision, &object.body);
+                self.send("ADDED", &bytes);
+            }
+            initial.after = Some(object.key);
+            if self.ready_bytes >= READY_MOST {
+                self.initial = Some(initial);
+                return;
+            }
+        }
+        if !last {
+            self.initial = Some(initial);
+            // Where little is selected much is looked at.
+            tokio::task::yield_now().await;
+        } else if initial.marked {
+            self.mark(initial.revision, true);
+        }
+    }
+
     /// An event and those that are there already.
-    fn take(&mut self, first: &Event) {
-        self.event(first);
-        for _ in 1..BATCH {
-            let Some(watch) = &mut self.watch else { return };
+    async fn take(&mut self, first: Event) {
+        let mut next = Some(first);
+        for _ in 0..BATCH {
+            let Some(event) = next.take() else { return };
+            if is_large(&event.object) || event.previous.as_ref().is_some_and(|one| one.len() > READY_MOST) {
+                if !self.ready.is_empty() {
+                    self.kept = Some(event);
+                    return;
+                }
+                if !self.pace.large(&self.state).await {
+                    self.over = true;
+                    return;
+                }
+                self.event(&event);
+                if self.ready.is_empty() {
+                    self.pace.sent(); // it is not selected
+                }
+                return;
+            }
+            self.event(&event);
+            let Some(watch) = self.watch.as_mut().filter(|_| self.ready_bytes < READY_MOST) else { return };
             match watch.try_next() {
-                Ok(Some(event)) => self.event(&event),
-                Ok(None) => return,
+                Ok(found) => next = found,
                 Err(error) => return self.fail(error),
             }
         }
+        self.kept = next;
     }
 
     /// What a client with this selection sees of an event.
@@ -269,6 +400,7 @@ impl Feed {
         line.put_slice(b"\",\"object\":");
         line.put_slice(object);
         line.put_slice(b"}\n");
+        self.ready_bytes += line.len();
         self.ready.push_back(line.freeze());
     }
 
@@ -307,10 +439,11 @@ impl Feed {
 
     /// What is ready, in one piece.
     fn piece(&mut self) -> Bytes {
+        self.ready_bytes = 0;
         if self.ready.len() == 1 {
             return self.ready.pop_front().unwrap_or_default();
         }
-        let taken: Vec<Bytes> = self.ready.drain(..self.ready.len().min(BATCH)).collect();
+        let taken: Vec<Bytes> = self.ready.drain(..).collect();
         taken.concat().into()
     }
 }

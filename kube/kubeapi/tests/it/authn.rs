@@ -61,7 +61,7 @@ fn what_is_no_certificate_is_nobody() {
 #[test]
 fn a_token_is_good_for_its_account_time_and_audience() {
     let (_, tokens) = tokens();
-    let token = tokens.key().issue(&issue()).unwrap();
+    let token = tokens.key().unwrap().issue(&issue()).unwrap();
     let TokenIdentity::Account(claims) = tokens.authenticate(&token, &[], NOW).unwrap() else {
         panic!("the admin?")
     };
@@ -79,7 +79,7 @@ fn a_token_is_good_for_its_account_time_and_audience() {
     let vault = ["vault".to_owned()];
     let wrong = tokens.authenticate(&token, &vault, NOW);
     assert_eq!(wrong, Err(TokenError::Audience { found: vec![ISSUER.into()], wanted: vault.to_vec() }));
-    let for_vault = tokens.key().issue(&Issue { audiences: &vault, ..issue() }).unwrap();
+    let for_vault = tokens.key().unwrap().issue(&Issue { audiences: &vault, ..issue() }).unwrap();
     assert!(tokens.authenticate(&for_vault, &vault, NOW).is_ok());
     assert!(matches!(tokens.authenticate(&for_vault, &[], NOW), Err(TokenError::Audience { .. })));
 }
@@ -88,7 +88,7 @@ fn a_token_is_good_for_its_account_time_and_audience() {
 fn a_bound_token_says_to_what() {
     let (_, tokens) = tokens();
     let bound = Bound { kind: "Pod".into(), name: "web-0".into(), uid: "p-1".into() };
-    let token = tokens.key().issue(&Issue { bound: Some(bound.clone()), ..issue() }).unwrap();
+    let token = tokens.key().unwrap().issue(&Issue { bound: Some(bound.clone()), ..issue() }).unwrap();
     let TokenIdentity::Account(claims) = tokens.authenticate(&token, &[], NOW).unwrap() else {
         panic!("the admin?")
     };
@@ -100,10 +100,10 @@ fn a_bound_token_says_to_what() {
 fn a_changed_or_foreign_token_is_refused() {
     let (_, ours) = tokens();
     let (_, theirs) = tokens();
-    let token = ours.key().issue(&issue()).unwrap();
+    let token = ours.key().unwrap().issue(&issue()).unwrap();
     assert_eq!(theirs.authenticate(&token, &[], NOW), Err(TokenError::Signature));
     let parts: Vec<&str> = token.split('.').collect();
-    let admin = ours.key().issue(&Issue { name: "admin", ..issue() }).unwrap();
+    let admin = ours.key().unwrap().issue(&Issue { name: "admin", ..issue() }).unwrap();
     let other = admin.split('.').nth(1).unwrap();
     let mixed = format!("{}.{other}.{}", parts[0], parts[2]);
     assert_eq!(ours.authenticate(&mixed, &[], NOW), Err(TokenError::Signature));

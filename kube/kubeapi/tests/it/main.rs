@@ -9,6 +9,7 @@ mod extension;
 mod killed;
 mod pki;
 mod rbac;
+mod rotation;
 mod server;
 mod torn;
 mod twins;

@@ -5,6 +5,7 @@ use atoll_lb::controller::Event;
 use atoll_lb::provider::{ProviderError, async_trait};
 use atoll_lb_kube::{Host, News, Pool};
 use atoll_member::Permit;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::sync::mpsc::WeakUnboundedSender;
@@ -18,14 +19,20 @@ use crate::membership::networks::{Kind, Networks, Ranges, overlap};
 /// The hub, while it leads.
 pub(super) struct LeadingHub {
     client: Client,
+    namespace: String,
     permit: Permit,
     /// The controller. It ends when nobody else sends to it.
     controller: WeakUnboundedSender<Event>,
 }
 
 impl LeadingHub {
-    pub(super) fn new(client: Client, permit: Permit, controller: WeakUnboundedSender<Event>) -> Self {
-        Self { client, permit, controller }
+    pub(super) fn new(
+        client: Client,
+        namespace: &str,
+        permit: Permit,
+        controller: WeakUnboundedSender<Event>,
+    ) -> Self {
+        Self { client, namespace: namespace.to_owned(), permit, controller }
     }
 }
 
@@ -40,7 +47,11 @@ impl Host for LeadingHub {
         let clusters = clusters
             .map_err(|error| ProviderError::passing(format!("the hub's API: {}", why(&error))))?
             .items;
-        let members: Vec<_> = clusters.iter().map(known).collect();
+        let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
+        let secrets = secrets.list(&ListParams::default()).await;
+        let secrets =
+            secrets.map_err(|error| ProviderError::passing(format!("the hub's API: {}", why(&error))))?.items;
+        let members: Vec<_> = clusters.iter().map(|cluster| known(cluster, &secrets)).collect();
         fits(pool, members.iter().map(|(name, one)| (name.as_str(), &one.networks)))
             .map_err(|overlaps| ProviderError::lasting(overlaps.to_string()))
     }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use atoll_api::names::annotation::network;
 use atoll_api::types::Cluster;
 use atoll_engine::names::ClusterId;
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 
 use crate::membership::annotations::ranges;
+use crate::membership::credentials;
 use crate::membership::networks::{Networks, Overlap, Ranges, overlap};
 
 /// The cluster that wants to join.
@@ -119,10 +121,18 @@ pub fn check(
     }
 }
 
-/// What a `Cluster` says of itself. What its annotations declare counts; else what was observed when it joined.
-pub fn known(cluster: &Cluster) -> (String, Known) {
+/// What is known of a member: what the operator declared, else what was observed when it joined. Its Secret says so; where there is
+/// none that does, its `Cluster`.
+pub fn known(cluster: &Cluster, secrets: &[Secret]) -> (String, Known) {
+    let named = cluster.spec.secret_ref.as_ref().map(|at| at.name.as_str());
+    let id = ClusterId::parse(cluster.name_any()).ok();
+    let own = secrets.iter().filter(|secret| named == secret.metadata.name.as_deref()).find(|secret| {
+        let of = credentials::read(secret).zip(id.as_ref());
+        of.is_some_and(|(read, id)| read.are_of(id)) && secret.annotations().contains_key(network::BOUND)
+    });
+    let annotations = own.map_or_else(|| cluster.annotations(), |secret| secret.annotations());
     let read = |declared, observed| {
-        let of = |key| ranges(cluster.annotations(), key).unwrap_or_default();
+        let of = |key| ranges(annotations, key).unwrap_or_default();
         Some(of(declared)).filter(|ranges: &Ranges| !ranges.0.is_empty()).unwrap_or_else(|| of(observed))
     };
     let networks = Networks {

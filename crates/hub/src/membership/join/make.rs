@@ -273,9 +273,12 @@ impl Entry<'_> {
             (secret::TOKEN_LIFETIME, text(&self.life.asked.to_string())),
         ];
         let data = data.into_iter().filter_map(|(key, value)| Some((key.to_owned(), ByteString(value?))));
+        let mut annotations = self.networks();
+        annotations.insert(network::BOUND.to_owned(), "true".to_owned());
         Secret {
             metadata: ObjectMeta {
                 name: Some(self.cluster.to_string()),
+                annotations: Some(annotations),
                 labels: Some([(label::CLUSTER.to_owned(), self.cluster.to_string())].into()),
                 ..ObjectMeta::default()
             },
@@ -284,8 +287,24 @@ impl Entry<'_> {
         }
     }
 
+    /// What is known of its networks: on the Secret it counts, on the `Cluster` it is shown.
+    fn networks(&self) -> BTreeMap<String, String> {
+        let Request { declared, endpoints, .. } = self.request;
+        let networks = [
+            (network::PODS, &declared.pods),
+            (network::SERVICES, &declared.services),
+            (network::NODES, &declared.nodes),
+            (network::ENDPOINTS, endpoints),
+            (network::OBSERVED_PODS, &self.observed.pods),
+            (network::OBSERVED_SERVICES, &self.observed.services),
+        ];
+        let known = networks.into_iter().filter(|(_, ranges)| !ranges.0.is_empty());
+        let known = known.chain([(network::OBSERVED_NODES, &self.observed.nodes)]); // empty or not: it pins the others
+        known.map(|(key, ranges)| (key.to_owned(), ranges.to_string())).collect()
+    }
+
     fn object(&self) -> Cluster {
-        let Request { namespace, declared, endpoints, place, .. } = self.request;
+        let Request { namespace, place, .. } = self.request;
         let spec = ClusterSpec {
             id: Some(self.uid.to_owned()),
             sync_mode: SyncMode::Push,
@@ -307,18 +326,7 @@ impl Entry<'_> {
         };
         let mut cluster = Cluster::new(self.cluster.as_str(), spec);
         cluster.metadata.finalizers = Some(vec![finalizer::CLUSTER.to_owned()]);
-        let networks = [
-            (network::PODS, &declared.pods),
-            (network::SERVICES, &declared.services),
-            (network::NODES, &declared.nodes),
-            (network::ENDPOINTS, endpoints),
-            (network::OBSERVED_PODS, &self.observed.pods),
-            (network::OBSERVED_SERVICES, &self.observed.services),
-        ];
-        let known = networks.into_iter().filter(|(_, ranges)| !ranges.0.is_empty());
-        let known = known.chain([(network::OBSERVED_NODES, &self.observed.nodes)]); // empty or not: it pins the others
-        cluster.metadata.annotations =
-            Some(known.map(|(key, ranges)| (key.to_owned(), ranges.to_string())).collect());
+        cluster.metadata.annotations = Some(self.networks());
         cluster
     }
 }

@@ -42,6 +42,8 @@ fn names(commands: &[Command]) -> Vec<&'static str> {
         Command::Leave(_) => "leave",
         Command::Reset(_) => "reset",
         Command::Networks(..) => "networks",
+        Command::ShowNetworks(..) => "show networks",
+        Command::BindNetworks(_) => "bind networks",
         Command::Ask(..) => "ask",
         Command::Unask(_) => "unask",
         Command::Start(..) => "start",
@@ -460,4 +462,47 @@ fn a_cluster_made_anew_with_a_former_members_name_inherits_nothing_of_it() {
     roster.step(joined_as("paris", None, 9));
     let listed = roster.step(Event::Listed);
     assert_eq!(names(&listed), ["leave", "join", "networks", "ask", "record"]);
+}
+
+#[test]
+fn what_a_cluster_says_of_networks_counts_only_until_its_secret_does() {
+    let ranges = |text: &str| {
+        let pods = vec![text.parse().unwrap()];
+        let declared = atoll_engine::network::Ranges { pods, ..Default::default() };
+        Networks { declared, ..Networks::default() }
+    };
+    let of_secret = |text: &str| {
+        let made = credentials("paris", "https://paris:6443", None);
+        let networks = Some(Ok(ranges(text)));
+        Event::Secret("paris".to_owned(), Some(Credentials { networks, ..made }))
+    };
+    let of_cluster = |text: &str| seen(Wanted { networks: ranges(text), ..cluster("u1") });
+    let declared = |commands: &[Command]| -> Vec<String> {
+        let networks = commands.iter().filter_map(|command| match command {
+            Command::Networks(_, networks) => Some(networks.declared.pods[0].to_string()),
+            _ => None,
+        });
+        networks.collect()
+    };
+    // A Secret of an earlier join says nothing: what the Cluster says is copied there.
+    let mut roster = Roster::default();
+    roster.step(Event::Listed);
+    let unmarked = credentials("paris", "https://paris:6443", None);
+    let unmarked = Credentials { networks: None, ..unmarked };
+    roster.step(Event::Secret("paris".to_owned(), Some(unmarked)));
+    let first = roster.step(of_cluster("10.1.0.0/16"));
+    assert!(first.contains(&Command::BindNetworks(id("paris"))), "{first:?}");
+    assert_eq!(declared(&first), ["10.1.0.0/16"]);
+    assert_eq!(roster.step(of_secret("10.1.0.0/16")), [], "it is the same");
+    // From here on only the Secret counts.
+    let lie = roster.step(of_cluster("10.9.0.0/16"));
+    assert!(matches!(&lie[..], [Command::ShowNetworks(..)]), "{lie:?}");
+    assert_eq!(declared(&roster.step(of_secret("10.2.0.0/16"))), ["10.2.0.0/16"]);
+    // Neither does a lie count while the Secret is away, or is another's.
+    assert_eq!(declared(&roster.step(Event::Secret("paris".to_owned(), None))), Vec::<String>::new());
+    assert_eq!(declared(&roster.step(of_cluster("10.8.0.0/16"))), Vec::<String>::new());
+    let another = credentials("tokyo", "https://paris:6443", None);
+    let another = Credentials { networks: Some(Ok(ranges("10.7.0.0/16"))), ..another };
+    roster.step(Event::Secret("paris".to_owned(), Some(another)));
+    assert_eq!(declared(&roster.step(of_cluster("10.6.0.0/16"))), Vec::<String>::new());
 }

@@ -194,3 +194,20 @@ fn an_export_that_no_service_can_be_called_like_is_told_so_once() {
     assert!(cluster.sent.is_empty() && cluster.core.is_idle(), "{:?}", cluster.sent);
     assert!(changes(&mut cluster).is_empty(), "the hub hears nothing of it");
 }
+
+#[test]
+fn a_member_does_not_fill_the_hubs_memory_with_nodes() {
+    use crate::core::facts::NODES_MOST;
+    let mut cluster = Cluster::new();
+    cluster.step(Event::ListStarted(Kind::Node));
+    for number in 0..NODES_MOST + 100 {
+        let address = std::net::Ipv6Addr::from(number as u128 + (0xfd << 120)).to_string();
+        cluster.step(node(&format!("node-{number}"), &[&address]));
+    }
+    cluster.step(Event::Listed(Kind::Node));
+    let told = changes(&mut cluster).into_iter().find_map(|change| match change {
+        Change::Nodes(nodes) => Some(nodes.addresses.len()),
+        _ => None,
+    });
+    assert_eq!(told, Some(NODES_MOST));
+}

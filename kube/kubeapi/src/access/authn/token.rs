@@ -125,14 +125,14 @@ impl TokenKey {
         Ok(Self { pair, id })
     }
 
-    /// The public key as a JSON Web Key Set, for those who check tokens themselves.
-    pub fn key_set(&self) -> Value {
+    /// The public key as a JSON Web Key.
+    pub(super) fn public(&self) -> Value {
         let point = self.pair.public_key().as_ref();
         let (x, y) = point.get(1..).unwrap_or_default().split_at(32.min(point.len().saturating_sub(1)));
-        json!({ "keys": [{
+        json!({
             "use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": "ES256",
             "x": BASE64.encode(x), "y": BASE64.encode(y),
-        }] })
+        })
     }
 
     /// Makes a token.

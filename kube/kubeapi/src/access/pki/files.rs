@@ -1,8 +1,8 @@
 //! The kept keys as files that only their owner can read.
 
 use super::{PkiError, StoredKeys};
-use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -81,8 +81,13 @@ impl Files {
         if certified.as_ref() != public {
             return Err(unusable(ca_key, "it isn't the key of ca.crt"));
         }
-        rcgen::KeyPair::from_pem(&kept.token_key).map_err(|_| unusable(token_key, "it has no key"))?;
-        if kept.admin_token.len() < 32 {
+        let keys = PrivateKeyDer::pem_slice_iter(kept.token_key.as_bytes()).collect::<Result<Vec<_>, _>>();
+        let keys = keys.map_err(|_| unusable(token_key, "it has what is no key"))?;
+        if keys.is_empty() || keys.iter().any(|key| rcgen::KeyPair::try_from(key).is_err()) {
+            return Err(unusable(token_key, "it has no key, or one that can't be used"));
+        }
+        let tokens: Vec<&str> = kept.admin_token.split_whitespace().collect();
+        if tokens.is_empty() || tokens.iter().any(|token| token.len() < 32) {
             return Err(unusable(admin_token, "it is too short for a token"));
         }
         Ok(())

@@ -114,6 +114,50 @@ impl State {
         Ok(page(at, then.into_iter(), limit))
     }
 
+    /// Unlike a list, it is cut off only by what happened under `prefix`, as a watch is.
+    pub(super) fn first(
+        &self,
+        prefix: &str,
+        at: u64,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Object>, RevisionError> {
+        if at > self.revision {
+            return Err(RevisionError::Future { requested: at, current: self.revision });
+        }
+        if at < self.ring.forgotten(prefix) {
+            return Err(RevisionError::Gone { requested: at, oldest: self.compacted() });
+        }
+        let from = match after {
+            Some(key) if key.as_str() >= prefix => Bound::Excluded(key.as_str()),
+            _ => Bound::Included(prefix),
+        };
+        let undone = if at == self.revision { BTreeMap::new() } else { self.undone(at, prefix) };
+        let mut same = self
+            .objects
+            .range::<str, _>((from, Bound::Unbounded))
+            .take_while(|(key, _)| key.as_str().starts_with(prefix))
+            .filter(|(key, _)| !undone.contains_key(key))
+            .peekable();
+        let mut other = undone
+            .iter()
+            .filter(|(key, _)| after.is_none_or(|after| **key > after))
+            .filter_map(|(key, stored)| stored.as_ref().map(|stored| (*key, stored)))
+            .peekable();
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let takes_other = match (same.peek(), other.peek()) {
+                (Some((one, _)), Some((two, _))) => two < one,
+                (None, Some(_)) => true,
+                (Some(_) | None, None) => false,
+            };
+            let next = if takes_other { other.next() } else { same.next() };
+            let Some((key, stored)) = next else { break };
+            found.push(stored.object(key));
+        }
+        Ok(found)
+    }
+
     pub(super) fn weigh(&self, prefix: &str, most: usize) -> usize {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         let objects =

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use atoll_api::types::Cluster;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 
 use crate::commands::check::path::facts::Dns;
 use crate::commands::check::ways::Trouble;
@@ -49,6 +50,8 @@ pub(crate) struct HubFacts {
     pub(crate) hub_version: Option<String>,
     /// The members.
     pub(crate) clusters: Result<Vec<Cluster>, Trouble>,
+    /// Their Secrets, which say what networks count.
+    pub(crate) secrets: Result<Vec<Secret>, Trouble>,
     /// The namespaces whose services only go where a ServiceImport is.
     pub(crate) explicit: BTreeSet<String>,
 }

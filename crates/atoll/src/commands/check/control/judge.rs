@@ -53,7 +53,7 @@ pub(crate) fn judge(
         // The hub's summary comes after what may be its cause.
         at("member-ready", "the hub says that they are ready", each(ready)),
         at("member-clock", "their clocks agree with that of this host", each(|one| clock(&one.api))),
-        at("member-networks", "no two of them have the same addresses", overlaps(all, members)),
+        at("member-networks", "no two of them have the same addresses", overlaps(all, hub, members)),
         at(
             "member-namespaces",
             "they have the namespaces of the exported services",
@@ -237,9 +237,15 @@ fn each_token(members: &[MemberFacts], now: Timestamp) -> Vec<Finding> {
     members.iter().filter_map(one).collect()
 }
 
-fn overlaps(all: &[Cluster], members: &[MemberFacts]) -> Vec<Finding> {
+fn overlaps(all: &[Cluster], hub: &HubFacts, members: &[MemberFacts]) -> Vec<Finding> {
+    let Ok(secrets) = &hub.secrets else {
+        return vec![Finding::skipped(
+            "needs: list Secrets in the hub's namespace, which say what networks count",
+        )];
+    };
+    let known = all.iter().map(|cluster| join::known(cluster, secrets));
     let known: Vec<(String, networks::Networks)> =
-        all.iter().map(join::known).map(|(name, known)| (name, known.networks)).collect();
+        known.map(|(name, known)| (name, known.networks)).collect();
     let mut found = Vec::new();
     for (i, (name, ours)) in known.iter().enumerate() {
         for (other, theirs) in &known[i + 1..] {

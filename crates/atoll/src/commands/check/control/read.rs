@@ -62,13 +62,15 @@ pub(crate) async fn hub(client: &Client, namespace: &str) -> HubFacts {
     let clusters = Api::<Cluster>::all(client.clone());
     let leases = Api::<Lease>::namespaced(client.clone(), namespace);
     let namespaces = Api::<Namespace>::all(client.clone());
+    let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
     let all = many();
-    let (api, missing, lease, hub_version, clusters, namespaces) = tokio::join!(
+    let (api, missing, lease, hub_version, clusters, secrets, namespaces) = tokio::join!(
         api(client),
         missing(client),
         ask(leases.get(LEASE)),
         leaders_version(client),
         ask(clusters.list(&all)),
+        ask(secrets.list(&all)),
         ask(namespaces.list(&all)),
     );
     let lease = lease.map(|lease| {
@@ -89,6 +91,7 @@ pub(crate) async fn hub(client: &Client, namespace: &str) -> HubFacts {
         lease,
         hub_version,
         clusters: clusters.map(|list| list.items),
+        secrets: secrets.map(|list| list.items),
         explicit: namespaces.iter().filter(|one| explicit(one)).map(ResourceExt::name_any).collect(),
     }
 }

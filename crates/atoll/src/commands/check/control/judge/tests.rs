@@ -40,6 +40,7 @@ fn hub() -> HubFacts {
         lease: Ok(lease),
         hub_version: Some(VERSION.to_owned()),
         clusters: Ok(Vec::new()),
+        secrets: Ok(Vec::new()),
         explicit: BTreeSet::new(),
     }
 }
