@@ -125,7 +125,7 @@ impl Lead {
         tasks.spawn(watch::membership(watches.clone(), namespace.to_owned(), seen.clone()));
 
         let (rules, sealer) = policies::prepare(client, options, context.started).await?;
-        let authors = policies::Authors::new(client.clone(), rules.stamps);
+        let authors = policies::Authors::new(client.clone(), rules.clone());
         let (multi_cluster_services, listed, changes) =
             mcs::Controller::start(&context, &permit, &hub, &clusterset, authors, tasks).await?;
         let (policies, policy_news) = policies::spawn(

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use atoll_engine::placement::access::{Author, Question, Stamp, Verdict};
+use atoll_engine::placement::access::{Author, Question, Refused, Stamp, Verdict};
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use http::{HeaderName, HeaderValue};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
@@ -18,8 +18,8 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 
-use super::core::Event;
-use super::{Stamps, edge};
+use super::core::{Event, HINT};
+use super::{Rules, edge};
 use crate::membership::connect::{code, why};
 
 /// Asked at once.
@@ -27,38 +27,55 @@ const AT_ONCE: usize = 8;
 /// What is not answered is asked again after these.
 const PAUSES: [Duration; 4] =
     [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
-/// What is known of an author is asked again after this.
-const FRESH: Duration = Duration::from_secs(60);
 /// What the author of a policy needs for every kind that it brings somewhere: whoever can't read an object gets no copy of it made.
 const VERBS: [&str; 3] = ["get", "create", "update"];
 
 /// Whether authors of `MultiClusterServices` may have Services: asked before anything is dispatched in their name.
 pub(crate) struct Authors {
     client: Client,
-    stamps: Stamps,
-    known: BTreeMap<(Author, String), (bool, Instant)>,
+    rules: Rules,
+    known: BTreeMap<(Author, String), (Standing, Instant)>,
 }
 
+/// Whether what somebody wrote counts; if not, why.
+pub(crate) type Standing = Result<(), String>;
+
 impl Authors {
-    pub(crate) fn new(client: Client, stamps: Stamps) -> Self {
-        Self { client, stamps, known: BTreeMap::new() }
+    pub(crate) fn new(client: Client, rules: Rules) -> Self {
+        Self { client, rules, known: BTreeMap::new() }
     }
 
-    /// Whether this one may in this namespace. One that nobody stamped is from before there were stamps, and goes on.
-    pub(crate) async fn may_serve(&mut self, stamp: Option<&str>, namespace: &str) -> bool {
-        let author = match edge::stamp(stamp, self.stamps) {
+    /// After this, what is known of authors has to be asked again.
+    pub(crate) fn ask_again(&self) -> Duration {
+        self.rules.ask_again
+    }
+
+    /// Everybody is asked about again.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Whether this one may have Services in this namespace.
+    pub(crate) async fn may_serve(&mut self, stamp: Option<&str>, namespace: &str) -> Standing {
+        let author = match edge::stamp(stamp, self.rules.stamps) {
             Stamp::By(author) if !author.is_master() => author,
-            Stamp::By(_) | Stamp::Unchecked | Stamp::Missing => return true,
+            Stamp::By(_) | Stamp::Unchecked => return Ok(()),
+            Stamp::Missing => return Err(format!("{}. {HINT}", Refused::NoAuthor)),
         };
-        self.known.retain(|_, (_, at)| at.elapsed() < FRESH);
+        let fresh = self.rules.ask_again;
+        self.known.retain(|_, (_, at)| at.elapsed() < fresh);
         let key = (Author::clone(&author), namespace.to_owned());
-        if let Some((may, _)) = self.known.get(&key) {
-            return *may;
+        if let Some((standing, _)) = self.known.get(&key) {
+            return standing.clone();
         }
+        let name = author.username.clone();
         let question = Question::Right(author, Kind::new("v1", "Service"), namespace.to_owned());
-        let may = until_answered(&self.client, &Semaphore::new(1), &question).await == Verdict::Allowed;
-        self.known.insert(key, (may, Instant::now()));
-        may
+        let standing = match until_answered(&self.client, &Semaphore::new(1), &question).await {
+            Verdict::Allowed => Ok(()),
+            Verdict::Denied(why) => Err(Refused::NotAllowed { author: name, why }.to_string()),
+        };
+        self.known.insert(key, (standing.clone(), Instant::now()));
+        standing
     }
 }
 

@@ -17,6 +17,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use atoll_api::names::namespace::is_control_plane;
 use atoll_api::names::{event, label};
@@ -35,6 +36,7 @@ use super::seal::Sealer;
 use super::{Copied, Implied, Rules, edge};
 use crate::api::debounce::Unshown;
 use crate::services::imports;
+pub(super) use authors::HINT;
 use authors::Refusals;
 use importing::Imports;
 
@@ -216,6 +218,11 @@ impl Propagator {
             along: Vec::new(),
             out: Vec::new(),
         }
+    }
+
+    /// After this, [`Event::AskAgain`] is wanted.
+    pub(super) fn ask_again(&self) -> Duration {
+        self.rules.ask_again
     }
 
     /// Takes in an event.

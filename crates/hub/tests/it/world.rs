@@ -11,7 +11,7 @@ use atoll_hub::Options;
 use atoll_hub::balancing::Balancing;
 use atoll_hub::join::{Location, Propagation, Request, TOKEN_LIFETIME};
 use atoll_hub::networks::{Networks, Ranges};
-use atoll_kubeapi::authn::TokenAuthenticator;
+use atoll_kubeapi::authn::{MASTERS, TokenAuthenticator, User};
 use atoll_kubeapi::author::Stamping;
 use atoll_kubeapi::pki::Pki;
 use atoll_kubeapi::server::Server;
@@ -30,6 +30,10 @@ pub(crate) type Outcome = anyhow::Result<()>;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const HUB: &str = "atoll-system";
+/// Who the hub is on its API.
+const ITSELF: &str = "atoll-hub";
+/// How soon a hub of these tests asks about authors again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A cluster that is only an API.
 pub(crate) struct Cluster {
@@ -80,6 +84,26 @@ impl Cluster {
     pub(crate) fn as_user(&self, client: Client) -> Self {
         let (api, pki) = (self.api.clone(), Arc::clone(&self.pki));
         Self { name: self.name.clone(), client, api, pki, server: None }
+    }
+
+    /// The same cluster, for a user of this name.
+    pub(crate) fn used_by(&self, name: &str) -> Self {
+        let user = User::authenticated(name, [].into_iter());
+        self.as_user(Client::new(self.api.service(user), "default"))
+    }
+
+    /// As the hub itself.
+    fn as_hub(&self) -> Client {
+        let user = User::authenticated(ITSELF, [MASTERS.to_owned()].into_iter());
+        Client::new(self.api.service(user), "default")
+    }
+
+    /// Takes the author's stamp off, as if the object were older than stamps.
+    pub(crate) async fn unstamp(&self, what: &Value) -> Outcome {
+        let older = self.as_user(self.as_hub());
+        let patched = older.merge(what, json!({"metadata": {"annotations": {annotation::AUTHOR: null}}})).await?;
+        ensure!(patched["metadata"]["annotations"][annotation::AUTHOR].is_null(), "{patched:#}");
+        Ok(())
     }
 
     /// Changes an object that is there.
@@ -218,7 +242,7 @@ fn stamping() -> Stamping {
     Stamping {
         annotation: annotation::AUTHOR.to_owned(),
         resources: resources.into(),
-        controllers: Vec::new(),
+        controllers: vec![ITSELF.to_owned()],
     }
 }
 
@@ -270,10 +294,11 @@ impl World {
     /// Starts the hub.
     pub(crate) fn run(&mut self) {
         let (stop, stopped) = oneshot::channel();
-        let api = atoll_hub::connect::Api::within(self.hub.client.clone());
+        let api = atoll_hub::connect::Api::within(self.hub.as_hub());
         let options = Options {
             lease_time: Duration::from_secs(2),
             balancing: self.balancing.clone(),
+            propagation: atoll_hub::options::Propagation { ask_again: ASK_AGAIN, ..Default::default() },
             ..Options::new("hub-0")
         };
         let hub = Box::pin(atoll_hub::run(api, options, async { drop(stopped.await) }));
