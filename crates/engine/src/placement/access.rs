@@ -265,11 +265,14 @@ impl Access {
         let (mut stale, mut allowed) = (Vec::new(), Vec::new());
         for (question, verdict) in &self.verdicts {
             match (question, verdict) {
-                (Question::Right(..), _) | (Question::Content(..), Verdict::Denied(_)) => stale.push(question),
+                (Question::Right(..), _) | (Question::Content(..), Verdict::Denied(_)) => {
+                    stale.push(question)
+                }
                 (Question::Content(..), Verdict::Allowed) => allowed.push(question),
             }
         }
-        let had = allowed.partition_point(|question| self.last.as_ref().is_some_and(|last| **question <= *last));
+        let had =
+            allowed.partition_point(|question| self.last.as_ref().is_some_and(|last| **question <= *last));
         allowed.rotate_left(had);
         allowed.truncate(CONTENTS_AT_ONCE);
         let last = allowed.last().copied().cloned();

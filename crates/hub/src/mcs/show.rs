@@ -337,7 +337,8 @@ mod tests {
 
     #[test]
     fn a_condition_is_true_only_when_every_consumer_holds_it_and_says_who_does_not() {
-        let asked = Asked { intent: CrossCluster::default(), remarks: Vec::new(), author: None, refused: None };
+        let asked =
+            Asked { intent: CrossCluster::default(), remarks: Vec::new(), author: None, refused: None };
         let copied = Copied::Each([(id("a"), Ok(())), (id("b"), Ok(()))].into());
         for (b, is, words) in [
             (member(Contact::Fine, false, &[]), Is::So, DISPATCHED),
@@ -385,7 +386,8 @@ mod tests {
             let crossing = Crossing { providers: [id("a")].into(), stale, ..Crossing::default() };
             let a = member(Contact::Unheard, false, &[]);
             let view = View { crossing: Some(Arc::new(crossing)), members: [(id("a"), a)].into() };
-            let asked = Asked { intent: CrossCluster::default(), remarks: Vec::new(), author: None, refused: None };
+            let asked =
+                Asked { intent: CrossCluster::default(), remarks: Vec::new(), author: None, refused: None };
             let copied = Copied::Each([(id("a"), Ok(()))].into());
             let shown = show("web", &asked, &view, &copied, before);
             assert_eq!(shown.clusters["clusters"][0]["staleSince"].as_str(), want, "{mark:?}");

@@ -88,20 +88,21 @@ impl Cluster {
 
     /// The same cluster, for a user of this name.
     pub(crate) fn used_by(&self, name: &str) -> Self {
-        let user = User::authenticated(name, [].into_iter());
+        let user = User::authenticated(name, []);
         self.as_user(Client::new(self.api.service(user), "default"))
     }
 
     /// As the hub itself.
     fn as_hub(&self) -> Client {
-        let user = User::authenticated(ITSELF, [MASTERS.to_owned()].into_iter());
+        let user = User::authenticated(ITSELF, [MASTERS.to_owned()]);
         Client::new(self.api.service(user), "default")
     }
 
     /// Takes the author's stamp off, as if the object were older than stamps.
     pub(crate) async fn unstamp(&self, what: &Value) -> Outcome {
         let older = self.as_user(self.as_hub());
-        let patched = older.merge(what, json!({"metadata": {"annotations": {annotation::AUTHOR: null}}})).await?;
+        let patched =
+            older.merge(what, json!({"metadata": {"annotations": {annotation::AUTHOR: null}}})).await?;
         ensure!(patched["metadata"]["annotations"][annotation::AUTHOR].is_null(), "{patched:#}");
         Ok(())
     }

@@ -244,7 +244,10 @@ async fn an_override_loses_what_its_author_could_no_longer_make() -> Outcome {
             message.contains("default/more does not count") && message.contains("bob")
         })
         .await?;
-    ensure!(one.get(&role).await?["rules"][0]["verbs"] == json!(["get", "list"]), "copies that are there stay");
+    ensure!(
+        one.get(&role).await?["rules"][0]["verbs"] == json!(["get", "list"]),
+        "copies that are there stay"
+    );
     Ok(())
 }
 
