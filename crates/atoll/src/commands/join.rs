@@ -86,6 +86,10 @@ pub(crate) struct Join {
     /// revoke it, join again without this flag.
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "*", value_delimiter = ',')]
     allow_propagation: Option<Vec<String>>,
+    /// Let a policy copy to the cluster only what users of its author's name and groups may create and update there. The hub asks the
+    /// cluster's API and impersonates nobody. To stop it, join again without this flag.
+    #[arg(long)]
+    check_authors: bool,
 }
 
 impl Join {
@@ -148,6 +152,7 @@ impl Join {
             api_endpoint: self.api_endpoint,
             place: Location { provider: self.provider, region: self.region, zones: self.zones },
             propagation: propagation(self.allow_propagation),
+            check_authors: self.check_authors,
             allow_insecure: self.allow_insecure,
             token_lifetime: self.token_lifetime,
             system_namespaces: self.system_namespaces,

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::object::{Kind, ObjectKey};
 use super::policy::PolicyId;
+use crate::names::ClusterId;
 
 /// The group that may do everything, whatever roles say.
 const MASTERS: &str = "system:masters";
@@ -67,13 +68,15 @@ pub enum Question {
     Right(Arc<Author>, Kind, String),
     /// Might they create this very object, as JSON?
     Content(Arc<Author>, ObjectKey, Arc<str>),
+    /// May somebody of their name create and change objects of a kind in a namespace of this member (in none, if empty)?
+    There(Arc<Author>, ClusterId, Kind, String),
 }
 
 impl Question {
     /// Whom it is about.
     pub fn author(&self) -> &Arc<Author> {
         match self {
-            Self::Right(author, ..) | Self::Content(author, ..) => author,
+            Self::Right(author, ..) | Self::Content(author, ..) | Self::There(author, ..) => author,
         }
     }
 }
@@ -183,6 +186,13 @@ impl Access {
         self.ask(author, |author| Question::Content(author, key.clone(), Arc::clone(object)))
     }
 
+    /// Whether somebody might make objects of this kind in a member too.
+    pub(super) fn there(&mut self, author: Option<&Arc<Author>>, id: &ClusterId, key: &ObjectKey) -> Counts {
+        self.ask(author, |author| {
+            Question::There(author, id.clone(), key.kind.clone(), key.namespace.clone())
+        })
+    }
+
     /// Whether the policy of a stamp counts for an object of this key.
     pub(super) fn stamped(&mut self, stamp: &Stamp, key: &ObjectKey) -> Counts {
         match stamp {
@@ -265,9 +275,8 @@ impl Access {
         let (mut stale, mut allowed) = (Vec::new(), Vec::new());
         for (question, verdict) in &self.verdicts {
             match (question, verdict) {
-                (Question::Right(..), _) | (Question::Content(..), Verdict::Denied(_)) => {
-                    stale.push(question)
-                }
+                (Question::Right(..) | Question::There(..), _)
+                | (Question::Content(..), Verdict::Denied(_)) => stale.push(question),
                 (Question::Content(..), Verdict::Allowed) => allowed.push(question),
             }
         }

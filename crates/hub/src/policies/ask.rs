@@ -2,11 +2,16 @@
 //!
 //! A right is asked by `SubjectAccessReview`. An object is created as its author, as a dry run: roles, quotas and admission policies
 //! answer as they would answer them. That the object is there already is the last thing an API server finds out.
+//!
+//! Members that were joined so are asked too ([`there`]), each in its own turn: one that does not answer holds up no other.
+
+mod there;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use atoll_engine::names::ClusterId;
 use atoll_engine::placement::access::{Author, Question, Refused, Stamp, Verdict};
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use http::{HeaderName, HeaderValue};
@@ -86,6 +91,7 @@ pub(super) async fn ask_all(
     events: UnboundedSender<Event>,
 ) {
     let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let mut members: BTreeMap<ClusterId, Arc<Semaphore>> = BTreeMap::new();
     let mut under_way = BTreeSet::new();
     let mut asking: JoinSet<Question> = JoinSet::new();
     loop {
@@ -93,7 +99,13 @@ pub(super) async fn ask_all(
             question = wanted.recv() => {
                 let Some(question) = question else { return };
                 if under_way.insert(question.clone()) {
-                    let (client, turns, events) = (client.clone(), Arc::clone(&turns), events.clone());
+                    let turns = match &question {
+                        Question::There(_, id, ..) => members
+                            .entry(id.clone())
+                            .or_insert_with(|| Arc::new(Semaphore::new(there::AT_ONCE))),
+                        Question::Right(..) | Question::Content(..) => &turns,
+                    };
+                    let (client, turns, events) = (client.clone(), Arc::clone(turns), events.clone());
                     asking.spawn(async move {
                         let verdict = until_answered(&client, &turns, &question).await;
                         let _ = events.send(Event::Verdict(question.clone(), verdict));
@@ -119,6 +131,9 @@ async fn until_answered(client: &Client, turns: &Semaphore, question: &Question)
             match question {
                 Question::Right(author, kind, namespace) => right(client, author, kind, namespace).await,
                 Question::Content(author, key, object) => content(client, author, key, object).await,
+                Question::There(author, id, kind, namespace) => {
+                    there::may(client, author, id, kind, namespace).await
+                }
             }
         };
         match answer {
@@ -134,7 +149,11 @@ async fn until_answered(client: &Client, turns: &Semaphore, question: &Question)
             tokio::time::sleep(*pause).await;
         }
     }
-    Verdict::Denied(format!("the hub's API does not say whether they may: {last}"))
+    let whom = match question {
+        Question::Right(..) | Question::Content(..) => "the hub's API".to_owned(),
+        Question::There(_, id, ..) => format!("the API of {id}"),
+    };
+    Verdict::Denied(format!("{whom} does not say whether they may: {last}"))
 }
 
 async fn right(
@@ -144,39 +163,50 @@ async fn right(
     namespace: &str,
 ) -> Result<Verdict, kube::Error> {
     let resource = resource(client, kind).await?;
-    let api: Api<SubjectAccessReview> = Api::all(client.clone());
     for verb in VERBS {
-        let attributes = ResourceAttributes {
-            verb: Some(verb.to_owned()),
-            group: Some(resource.group.clone()),
-            version: Some(resource.version.clone()),
-            resource: Some(resource.plural.clone()),
-            namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
-            ..ResourceAttributes::default()
-        };
-        let spec = SubjectAccessReviewSpec {
-            user: Some(author.username.clone()),
-            uid: Some(author.uid.clone()).filter(|uid| !uid.is_empty()),
-            groups: Some(author.groups.clone()),
-            extra: Some(author.extra.clone()).filter(|extra| !extra.is_empty()),
-            resource_attributes: Some(attributes),
-            ..SubjectAccessReviewSpec::default()
-        };
-        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let status = api.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
-        if !status.allowed {
-            let place = if namespace.is_empty() {
-                "in the whole cluster".to_owned()
-            } else {
-                format!("in the namespace {namespace}")
-            };
-            return Ok(Verdict::Denied(format!(
-                "they may not {verb} {} {place} of the hub",
-                resource.plural
-            )));
+        if !allowed(client, author, verb, &resource.group, &resource.plural, namespace).await? {
+            return Ok(Verdict::Denied(lacks(verb, &resource.plural, namespace, "the hub")));
         }
     }
     Ok(Verdict::Allowed)
+}
+
+/// Whether an API server lets somebody do this.
+async fn allowed(
+    client: &Client,
+    author: &Author,
+    verb: &str,
+    group: &str,
+    plural: &str,
+    namespace: &str,
+) -> Result<bool, kube::Error> {
+    let attributes = ResourceAttributes {
+        verb: Some(verb.to_owned()),
+        group: Some(group.to_owned()),
+        resource: Some(plural.to_owned()),
+        namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SubjectAccessReviewSpec {
+        user: Some(author.username.clone()),
+        uid: Some(author.uid.clone()).filter(|uid| !uid.is_empty()),
+        groups: Some(author.groups.clone()),
+        extra: Some(author.extra.clone()).filter(|extra| !extra.is_empty()),
+        resource_attributes: Some(attributes),
+        ..SubjectAccessReviewSpec::default()
+    };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let api: Api<SubjectAccessReview> = Api::all(client.clone());
+    let status = api.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
+    Ok(status.allowed)
+}
+
+fn lacks(verb: &str, plural: &str, namespace: &str, of: &str) -> String {
+    if namespace.is_empty() {
+        format!("they may not {verb} {plural} in the whole cluster of {of}")
+    } else {
+        format!("they may not {verb} {plural} in the namespace {namespace} of {of}")
+    }
 }
 
 async fn content(

@@ -173,3 +173,62 @@ async fn one_without_a_stamp_changes_nothing_and_takes_nothing_away() -> Outcome
     world.hub.becomes(&object, "it is gone", Value::is_null).await?;
     world.halt().await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_is_asked_gets_nothing_that_an_author_could_not_make_there() -> Outcome {
+    let mut world = World::start(1).await?;
+    world.check_authors = true;
+    world.join("member2").await?;
+    world.hub.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).await?;
+    let mut role = of("Role", &format!("{RBAC}/v1"), "bobs");
+    let configmaps =
+        json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "update"]});
+    let policies = json!({"apiGroups": ["policy.karmada.io"], "resources": ["*"], "verbs": ["*"]});
+    role["rules"] = json!([policies, configmaps]);
+    let mut binding = of("RoleBinding", &format!("{RBAC}/v1"), "bobs");
+    binding["subjects"] = json!([{"kind": "User", "name": "bob", "apiGroup": RBAC}]);
+    binding["roleRef"] = json!({"apiGroup": RBAC, "kind": "Role", "name": "bobs"});
+    world.hub.apply(role.clone()).await?;
+    world.hub.apply(binding.clone()).await?;
+    let settings = |colour: &str| {
+        let mut settings = of("ConfigMap", "v1", "settings");
+        settings["data"] = json!({"colour": colour});
+        settings
+    };
+    world.hub.apply(settings("blue")).await?;
+    let mut policy = of("PropagationPolicy", "policy.karmada.io/v1alpha1", "settings");
+    policy["spec"] = json!({"placement": {"clusterAffinity": {"clusterNames": ["member1", "member2"]}},
+        "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "settings"}]});
+    world.hub.used_by("bob").apply(policy).await?;
+    let [one, two] = &world.members[..] else { anyhow::bail!("two members") };
+    let is = |colour: &'static str| move |found: &Value| found["data"]["colour"] == colour;
+    one.becomes(&settings(""), "the hub alone is asked", is("blue")).await?;
+    let bound = of("ResourceBinding", "work.karmada.io/v1alpha2", "settings-configmap");
+    let why = "they may not create configmaps in the namespace shop of member2";
+    let says = |found: &Value| found["status"].to_string().contains(why);
+    world.hub.becomes(&bound, "it says which right is missing, and where", says).await?;
+    ensure!(two.get(&settings("")).await?.is_null(), "it was copied");
+    let events = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "shop"}});
+    let give_up = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        let told = world.hub.list(&events, "").await?;
+        if told.iter().any(|event| event.data["message"].as_str().is_some_and(|text| text.contains(why))) {
+            break;
+        }
+        ensure!(tokio::time::Instant::now() < give_up, "no event says it");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    // Granted there, without a change in the hub.
+    role["rules"] = json!([configmaps]);
+    two.apply(role.clone()).await?;
+    two.apply(binding).await?;
+    two.becomes(&settings(""), "he may there too", is("blue")).await?;
+    // Taken away there: the copy stays as it is.
+    two.delete(&role).await?;
+    let says = |found: &Value| found["status"].to_string().contains(why);
+    world.hub.becomes(&bound, "it says so again", says).await?;
+    world.hub.apply(settings("red")).await?;
+    one.becomes(&settings(""), "elsewhere it changes", is("red")).await?;
+    ensure!(two.get(&settings("")).await?["data"]["colour"] == "blue");
+    world.halt().await
+}

@@ -256,6 +256,8 @@ pub(crate) struct World {
     running: Option<(oneshot::Sender<()>, Running)>,
     /// Who makes load balancers, from the next start of the hub.
     pub(crate) balancing: Balancing,
+    /// Whether members that join from here on are asked about authors.
+    pub(crate) check_authors: bool,
 }
 
 impl World {
@@ -265,7 +267,7 @@ impl World {
 
     pub(crate) async fn balanced_by(balancing: Balancing, members: usize) -> anyhow::Result<Self> {
         let hub = Cluster::start("hub").await?;
-        let mut world = Self { hub, members: Vec::new(), running: None, balancing };
+        let mut world = Self { hub, members: Vec::new(), running: None, balancing, check_authors: false };
         world.run();
         for number in 1..=members {
             world.join(&format!("member{number}")).await?;
@@ -346,6 +348,7 @@ impl World {
             api_endpoint: None,
             place: Location::default(),
             propagation,
+            check_authors: self.check_authors,
             allow_insecure: false,
             token_lifetime: TOKEN_LIFETIME,
             system_namespaces: Vec::new(),

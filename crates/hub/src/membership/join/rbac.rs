@@ -76,7 +76,10 @@ impl Propagation {
 }
 
 /// What the hub may do in a member.
-pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
+///
+/// `asks`: it asks what others may do there.
+pub(crate) fn role(hub: &str, propagation: &Propagation, asks: bool) -> ClusterRole {
+    let review = rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]);
     let crds: Vec<String> = crds::of_members().iter().map(ResourceExt::name_any).collect();
     let crds: Vec<&str> = crds.iter().map(String::as_str).collect();
     ClusterRole {
@@ -111,6 +114,7 @@ pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
                     // What policies bring.
                 ],
                 propagation.rules(),
+                asks.then_some(review).into_iter().collect(),
             ]
             .concat(),
         ),
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_hub_gets_no_wildcards_no_secrets_and_no_way_to_more_rights() {
-        for rule in role("h", &Propagation::Nothing).rules.unwrap() {
+        for rule in role("h", &Propagation::Nothing, false).rules.unwrap() {
             let words = rule
                 .verbs
                 .iter()
@@ -254,7 +258,7 @@ mod tests {
 
     #[test]
     fn in_its_own_namespace_the_hub_reads_no_secret_and_names_every_object() {
-        let role = role("h", &Propagation::Nothing);
+        let role = role("h", &Propagation::Nothing, false);
         for rule in local_role("n", &owner(&role, "h")).rules.unwrap() {
             assert_eq!(rule.resource_names, Some(vec![NAME.to_owned()]), "{rule:?}");
             assert!(!rule.resources.unwrap().contains(&"secrets".to_owned()));
@@ -277,7 +281,7 @@ mod tests {
     #[test]
     fn what_policies_may_bring_is_what_join_was_told() {
         let kinds = Propagation::Kinds(vec!["deployments.apps".to_owned(), "configmaps".to_owned()]);
-        let rules = role("h", &kinds).rules.unwrap();
+        let rules = role("h", &kinds, false).rules.unwrap();
         let may = |group: &str, resource: &str| {
             rules.iter().any(|rule| {
                 let has =
@@ -287,12 +291,15 @@ mod tests {
         };
         assert!(may("apps", "deployments") && may("", "configmaps"));
         assert!(!may("", "secrets") && !may("apps", "statefulsets"));
-        assert_eq!(role("h", &Propagation::Everything).rules.unwrap().last(), Some(&rule("*", &["*"], OWN)));
+        assert_eq!(
+            role("h", &Propagation::Everything, false).rules.unwrap().last(),
+            Some(&rule("*", &["*"], OWN))
+        );
     }
 
     #[test]
     fn users_may_export_and_never_write_an_import() {
-        for role in users(&owner(&role("h", &Propagation::Nothing), "h")) {
+        for role in users(&owner(&role("h", &Propagation::Nothing, false), "h")) {
             for rule in role.rules.unwrap() {
                 let imports =
                     rule.resources.iter().flatten().any(|resource| resource.starts_with("serviceimports"));
@@ -303,7 +310,7 @@ mod tests {
 
     #[test]
     fn everything_says_whose_it_is() {
-        let role = role("h1", &Propagation::Nothing);
+        let role = role("h1", &Propagation::Nothing, false);
         let owner = owner(&role, "h1");
         let [edit, view] = users(&owner);
         assert!(is_of(&account("n", &owner), "h1"));
