@@ -51,6 +51,8 @@ pub struct CrossCluster {
     pub hostnames: bool,
     /// Whether one balancer outside all clusters leads to the providers.
     pub balanced: bool,
+    /// Whether its author may not ask for this: nothing follows from it, and what was brought for it stays as it is.
+    pub frozen: bool,
 }
 
 /// Some clusters.

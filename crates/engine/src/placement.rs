@@ -261,8 +261,8 @@ impl Placer {
     }
 
     /// What has to be asked again from time to time.
-    pub fn stale_questions(&self) -> Vec<Question> {
-        self.access.stale().cloned().collect()
+    pub fn stale_questions(&mut self) -> Vec<Question> {
+        self.access.stale()
     }
 
     /// Policies that do not count, since the last time.

@@ -152,6 +152,8 @@ pub enum WhyUntouched {
     NothingKnown,
     /// The hub has a ServiceImport for it, and where that goes is not known yet.
     PlacementUnknown,
+    /// The author of the `MultiClusterService` may not have what it asks for.
+    AuthorRefused,
 }
 
 /// The slices that an importer should hold from one source.

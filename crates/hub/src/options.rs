@@ -32,7 +32,7 @@ pub enum Unstamped {
 }
 
 /// What policies may do.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Propagation {
     /// What becomes of policies without an author.
     pub unstamped: Unstamped,
@@ -40,6 +40,15 @@ pub struct Propagation {
     pub external_ips: bool,
     /// Whether bindings without a seal are believed: those of a hub from before there were seals.
     pub adopt_bindings: bool,
+    /// After this, authors' rights are asked for again: they come and go.
+    pub ask_again: Duration,
+}
+
+impl Default for Propagation {
+    fn default() -> Self {
+        let ask_again = Duration::from_secs(60);
+        Self { unstamped: Unstamped::default(), external_ips: false, adopt_bindings: false, ask_again }
+    }
 }
 
 /// How a hub runs.

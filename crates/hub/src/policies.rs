@@ -40,7 +40,7 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, ch
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-pub(crate) use ask::Authors;
+pub(crate) use ask::{Authors, Standing};
 pub(crate) use seal::Sealer;
 pub(crate) use trial::{Moved, Trial};
 
@@ -57,8 +57,6 @@ use write::{Part, Write, WriteKey};
 const BATCH: usize = 1024;
 /// What is to be shown waits once or twice as long for members that have not spoken.
 const A_WHILE: Duration = Duration::from_secs(1);
-/// Rights come and go: what was asked about authors is asked again.
-const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// Questions that wait, at most.
 const QUESTIONS: usize = 64;
 
@@ -73,6 +71,8 @@ pub(crate) struct Rules {
     pub(crate) external_ips: bool,
     /// Which stamps of authors are believed.
     pub(crate) stamps: Stamps,
+    /// Rights come and go: after this, what was asked about authors is asked again.
+    pub(crate) ask_again: Duration,
 }
 
 /// Which stamps of authors are believed.
@@ -248,6 +248,7 @@ pub(crate) async fn prepare(
         sync_namespaces: options.sync_namespaces,
         external_ips: propagation.external_ips,
         stamps: Stamps { genuine: stamping != Stamping::None, unstamped: propagation.unstamped },
+        ask_again: propagation.ask_again,
     };
     Ok((rules, Sealer::new(&key, propagation.adopt_bindings)))
 }
@@ -336,7 +337,8 @@ impl Shell {
         }
         let mut whiles = tokio::time::interval(A_WHILE);
         whiles.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut asking = tokio::time::interval_at(tokio::time::Instant::now() + ASK_AGAIN, ASK_AGAIN);
+        let ask_again = propagator.ask_again();
+        let mut asking = tokio::time::interval_at(tokio::time::Instant::now() + ask_again, ask_again);
         asking.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let event = tokio::select! {

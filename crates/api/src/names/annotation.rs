@@ -26,6 +26,10 @@ pub const IMPORT: &str = "atoll.dev/import";
 /// rights there back, and reads it when it has to try again.
 pub const CLEANED: &str = "atoll.dev/cleaned";
 
+/// On a `Cluster`, with the value `true`: the member's API is asked what authors of policies may do there. The join writes it; the hub
+/// reads it.
+pub const CHECK_AUTHORS: &str = "atoll.dev/check-authors";
+
 /// On a copy of a hub's template in a member: it was there before, and stays when the template goes.
 pub const ADOPTED: &str = "atoll.dev/adopted";
 /// On a binding in the hub: the clusters that may hold a copy, with commas in between. The hub writes it before it orders a copy, and

@@ -150,6 +150,7 @@ impl PropagationRules {
             },
             external_ips: self.allow_external_ips,
             adopt_bindings: self.adopt_bindings,
+            ..Propagation::default()
         }
     }
 }

@@ -89,6 +89,10 @@ pub(crate) struct Join {
     /// Take away what an earlier join granted: all kinds, or a comma-separated list. With --allow-propagation, that is granted afterwards.
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "*", value_delimiter = ',')]
     revoke_propagation: Option<Vec<String>>,
+    /// Let a policy copy to the cluster only what users of its author's name and groups may create and update there. The hub asks the
+    /// cluster's API and impersonates nobody. To stop it, join again without this flag.
+    #[arg(long)]
+    check_authors: bool,
 }
 
 impl Join {
@@ -175,6 +179,7 @@ impl Join {
                 zones: self.zones.clone(),
             },
             propagation: Propagation::Nothing,
+            check_authors: self.check_authors,
             allow_insecure: self.allow_insecure,
             token_lifetime: self.token_lifetime,
             system_namespaces: self.system_namespaces.clone(),

@@ -29,6 +29,17 @@ pub(super) fn dispatch(
     let state = cluster.namespaces.get(&key.namespace);
     let provides = asked.is_some_and(|asked| asked.is_some_and(|asked| asked.providers.contains(id)));
     let provides = provides && fence.export(id).is_ok();
+    let frozen = asked.is_some_and(|asked| asked.is_some_and(|asked| asked.frozen));
+    if frozen {
+        // Only the operator's fences take anything away.
+        match &planned.dispatch {
+            DispatchPlan::Untouched(_) => {}
+            DispatchPlan::Present(_) => report(Broken::DispatchedUnasked),
+            DispatchPlan::Absent(_) if fence.import(id).is_err() => {}
+            DispatchPlan::Absent(_) => report(Broken::DispatchMissing),
+        }
+        return;
+    }
     if provides && !planned.follow {
         report(Broken::ProviderNotFollowed);
     }

@@ -13,9 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use super::object::{Kind, ObjectKey};
 use super::policy::PolicyId;
+use crate::names::ClusterId;
 
 /// The group that may do everything, whatever roles say.
 const MASTERS: &str = "system:masters";
+/// So many contents that were allowed are asked again at once.
+const CONTENTS_AT_ONCE: usize = 100;
 
 /// A user of the hub's API, as it was when they wrote a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -65,13 +68,15 @@ pub enum Question {
     Right(Arc<Author>, Kind, String),
     /// Might they create this very object, as JSON?
     Content(Arc<Author>, ObjectKey, Arc<str>),
+    /// May somebody of their name create and change objects of a kind in a namespace of this member (in none, if empty)?
+    There(Arc<Author>, ClusterId, Kind, String),
 }
 
 impl Question {
     /// Whom it is about.
     pub fn author(&self) -> &Arc<Author> {
         match self {
-            Self::Right(author, ..) | Self::Content(author, ..) => author,
+            Self::Right(author, ..) | Self::Content(author, ..) | Self::There(author, ..) => author,
         }
     }
 }
@@ -161,6 +166,8 @@ pub(super) struct Access {
     now: BTreeSet<Question>,
     fresh: Vec<Question>,
     refusals: Vec<Refusal>,
+    /// The last of the allowed contents that was asked again.
+    last: Option<Question>,
 }
 
 impl Access {
@@ -177,6 +184,13 @@ impl Access {
         object: &Arc<str>,
     ) -> Counts {
         self.ask(author, |author| Question::Content(author, key.clone(), Arc::clone(object)))
+    }
+
+    /// Whether somebody might make objects of this kind in a member too.
+    pub(super) fn there(&mut self, author: Option<&Arc<Author>>, id: &ClusterId, key: &ObjectKey) -> Counts {
+        self.ask(author, |author| {
+            Question::There(author, id.clone(), key.kind.clone(), key.namespace.clone())
+        })
     }
 
     /// Whether the policy of a stamp counts for an object of this key.
@@ -255,13 +269,25 @@ impl Access {
         std::mem::take(&mut self.refusals)
     }
 
-    /// What has to be asked again from time to time: rights come and go. Contents only where they were denied: each is an
-    /// object, and its author's right to the kind is asked beside it.
-    pub(super) fn stale(&self) -> impl Iterator<Item = &Question> {
-        self.verdicts.iter().filter_map(|(question, verdict)| match (question, verdict) {
-            (Question::Right(..), _) | (Question::Content(..), Verdict::Denied(_)) => Some(question),
-            (Question::Content(..), Verdict::Allowed) => None,
-        })
+    /// What has to be asked again from time to time: rights come and go. Of contents that were allowed only a few: each is an
+    /// object. They take turns.
+    pub(super) fn stale(&mut self) -> Vec<Question> {
+        let (mut stale, mut allowed) = (Vec::new(), Vec::new());
+        for (question, verdict) in &self.verdicts {
+            match (question, verdict) {
+                (Question::Right(..) | Question::There(..), _)
+                | (Question::Content(..), Verdict::Denied(_)) => stale.push(question),
+                (Question::Content(..), Verdict::Allowed) => allowed.push(question),
+            }
+        }
+        let had =
+            allowed.partition_point(|question| self.last.as_ref().is_some_and(|last| **question <= *last));
+        allowed.rotate_left(had);
+        allowed.truncate(CONTENTS_AT_ONCE);
+        let last = allowed.last().copied().cloned();
+        let stale = stale.into_iter().chain(allowed).cloned().collect();
+        self.last = last;
+        stale
     }
 }
 
@@ -296,6 +322,31 @@ mod tests {
             access.planned(&key(name)); // nobody's any more
         }
         assert!(access.verdicts.is_empty() && access.users.is_empty() && access.used.is_empty());
+    }
+
+    #[test]
+    fn contents_that_were_allowed_are_asked_again_in_turns_and_what_was_denied_each_time() {
+        let (mut access, bob) = (Access::default(), author("bob", &[]));
+        let object: Arc<str> = "{}".into();
+        for number in 0..250 {
+            let of = key(&format!("s{number:03}"));
+            access.content(Some(&bob), &of, &object);
+            access.planned(&of);
+        }
+        for (number, question) in access.take_questions().into_iter().enumerate() {
+            let verdict = if number == 0 { Verdict::Denied("no".to_owned()) } else { Verdict::Allowed };
+            access.answered(question, verdict);
+        }
+        let denied = access.stale().into_iter().next().unwrap();
+        access.last = None;
+        let mut seen = BTreeMap::new();
+        for _ in 0..5 {
+            let stale = access.stale();
+            assert_eq!(stale.len(), 1 + CONTENTS_AT_ONCE);
+            stale.into_iter().for_each(|question| *seen.entry(question).or_insert(0) += 1);
+        }
+        assert_eq!((seen.len(), seen[&denied]), (250, 5));
+        assert!(seen.iter().all(|(question, times)| *question == denied || [2, 3].contains(times)), "turns");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct ClusterFact {
     pub taints: Vec<Taint>,
     /// Whether it is reachable and healthy, by its condition.
     pub ready: bool,
+    /// Whether its own API is asked too what authors of policies may do there.
+    pub asks_authors: bool,
 }
 
 /// What keeps others away.

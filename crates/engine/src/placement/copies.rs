@@ -90,7 +90,8 @@ impl Placer {
                 }
                 let by = speaks.and_then(|decision| decision.author.as_ref());
                 let policy = speaks.and_then(|decision| decision.policy.as_ref());
-                permitted(access, key, object, (policy, by, counts), &changed)
+                let there = cluster.asks_authors.then_some(&id);
+                permitted(access, key, object, (policy, by, counts), &changed, there)
             });
             let suspended = speaks.is_some_and(|decision| decision.suspension.holds_up(id.as_str()));
             copies.insert(id, Copy { object: object.map(Arc::new), conflict, suspended, observed });
@@ -106,19 +107,21 @@ impl Placer {
     }
 }
 
-/// A copy, if everybody who had a hand in it could have made it.
+/// A copy, if everybody who had a hand in it could have made it: in the hub, and in the member where that is asked too.
 fn permitted(
     access: &mut Access,
     key: &ObjectKey,
     object: Value,
     (policy, by, counts): (Option<&PolicyId>, Option<&Arc<Author>>, Counts),
     changed: &[overrides::Changed<'_>],
+    there: Option<&ClusterId>,
 ) -> Result<Value, Withheld> {
     let text: std::cell::OnceCell<Arc<str>> = std::cell::OnceCell::new();
     let text = || Arc::clone(text.get_or_init(|| object.to_string().into()));
     // Whoever brings a role somewhere grants what is in it.
     let grants = key.kind.group() == RBAC && by.is_some();
     let placed = counts.and(|| if grants { access.content(by, key, &text()) } else { Counts::Yes });
+    let placed = placed.and(|| there.map_or(Counts::Yes, |id| access.there(by, id, key)));
     let mut unknown = match placed {
         Counts::Yes => false,
         Counts::Unknown => true,
@@ -135,7 +138,9 @@ fn permitted(
     for (policy, stamp) in changed {
         let counts = access.stamped(stamp, key);
         let counts = match stamp {
-            Stamp::By(author) => counts.and(|| access.content(Some(author), key, &text())),
+            Stamp::By(author) => counts
+                .and(|| access.content(Some(author), key, &text()))
+                .and(|| there.map_or(Counts::Yes, |id| access.there(Some(author), id, key))),
             Stamp::Unchecked | Stamp::Missing => counts,
         };
         match counts {

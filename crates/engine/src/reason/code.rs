@@ -83,6 +83,7 @@ impl WhyUntouched {
             Self::NamespaceTerminating => Code::NamespaceTerminating,
             Self::NothingKnown => Code::NothingKnown,
             Self::PlacementUnknown => Code::PlacementUnknown,
+            Self::AuthorRefused => Code::PolicyRefused,
         }
     }
 }

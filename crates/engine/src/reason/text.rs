@@ -298,6 +298,9 @@ pub fn untouched(why: WhyUntouched) -> &'static str {
         WhyUntouched::PlacementUnknown => {
             "the hub has a ServiceImport for the service, and its placement is not known yet"
         }
+        WhyUntouched::AuthorRefused => {
+            "the author of the MultiClusterService may not have Services there; what is there stays"
+        }
     }
 }
 

@@ -89,6 +89,10 @@ pub fn cross(world: &World, key: &ServiceKey, fence: &Fence<'_>, cache: &mut Cac
         let otherwise = Some(DispatchPlan::Absent(WhyNotDispatched::Refused));
         return Crossed { crossing, otherwise, ..Crossed::default() };
     }
+    if asked.frozen {
+        *cache = Cache::default();
+        return frozen(world, asked, fence);
+    }
     let mut crossing = Crossing {
         providers: chosen(world, &asked.providers, |id| fence.export(id)),
         consumers: chosen(world, &asked.consumers, |id| fence.import(id)),
@@ -114,6 +118,24 @@ pub fn cross(world: &World, key: &ServiceKey, fence: &Fence<'_>, cache: &mut Cac
         balanced,
         plans,
         otherwise: Some(DispatchPlan::Absent(WhyNotDispatched::NotAsked)),
+    }
+}
+
+/// Nothing follows from what a refused author asks for, not even that less is held: only the operator's fences do that.
+fn frozen(world: &World, asked: &CrossCluster, fence: &Fence<'_>) -> Crossed {
+    let plan = |id: &ClusterId| match fence.import(id) {
+        Ok(()) => DispatchPlan::Untouched(WhyUntouched::AuthorRefused),
+        Err(_) => DispatchPlan::Absent(WhyNotDispatched::Refused),
+    };
+    let crossing = Crossing {
+        providers: chosen(world, &asked.providers, |id| fence.export(id)),
+        consumers: chosen(world, &asked.consumers, |id| fence.import(id)),
+        ..Crossing::default()
+    };
+    Crossed {
+        crossing: Some(Arc::new(crossing)),
+        plans: world.clusters.keys().map(|id| (id.clone(), (plan(id), false))).collect(),
+        ..Crossed::default()
     }
 }
 

@@ -32,7 +32,10 @@ pub fn by(imports: &[(&ClusterId, Contact, ImportPlan)], before: Option<Arc<Reac
                 Err(NotImported::NotHeard)
             }
             ImportPlan::Untouched(
-                WhyUntouched::NotHeard | WhyUntouched::NothingKnown | WhyUntouched::PlacementUnknown,
+                WhyUntouched::NotHeard
+                | WhyUntouched::NothingKnown
+                | WhyUntouched::PlacementUnknown
+                | WhyUntouched::AuthorRefused, // of MultiClusterServices only
             )
             | ImportPlan::Absent(WhyAbsent::NotExported) => {
                 reach.awaited = true;

@@ -10,6 +10,7 @@ use atoll_engine::intent::{AskedPort, Clusters, CrossCluster};
 use atoll_engine::names::{ClusterId, Hostname, NodeName, PortName};
 use atoll_engine::plan::{
     DispatchPlan, Plan, Slice, SlicesFrom, StaleMark, Touched, Unknown, WhyNotDispatched, WhyNothing,
+    WhyUntouched,
 };
 use atoll_engine::reason::CrossNote;
 use atoll_engine::time::Time;
@@ -182,6 +183,25 @@ fn local_first_takes_remote_endpoints_only_while_there_is_no_ready_local_one() {
     let unknown = plan(&mut engine);
     let DispatchPlan::Present(held) = &unknown.clusters[&id("tokyo")].dispatch else { panic!() };
     assert!(matches!(held[&id("paris")], SlicesFrom::KeepWhatIsThere(_)));
+}
+
+#[test]
+fn what_a_refused_author_asks_for_changes_nothing_and_takes_nothing_away() {
+    let members = [serving("paris", "10.1.0.1"), serving("tokyo", "10.2.0.1")];
+    let frozen = |providers, consumers| CrossCluster { frozen: true, ..asks(providers, consumers) };
+    for (providers, consumers) in [(&["paris"][..], &["tokyo"][..]), (&["tokyo"], &["paris"]), (&[], &[])] {
+        let planned = plan(&mut asked(&members, frozen(providers, consumers)));
+        for part in planned.clusters.values() {
+            assert_eq!(part.dispatch, DispatchPlan::Untouched(WhyUntouched::AuthorRefused));
+            assert!(!part.follow, "nothing is asked for in their name");
+        }
+        assert!(planned.balanced.is_none() && planned.crossing.is_some());
+    }
+    // And back: as if it had never been.
+    let mut engine = asked(&members, frozen(&["paris"], &["tokyo"]));
+    let _ = plan(&mut engine);
+    engine.intend(key(WEB), Some(asks(&["paris"], &["tokyo"])));
+    assert_eq!(plan(&mut engine), plan(&mut asked(&members, asks(&["paris"], &["tokyo"]))));
 }
 
 #[test]

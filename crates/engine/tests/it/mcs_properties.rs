@@ -31,17 +31,11 @@ fn any_asked() -> impl Strategy<Value = CrossCluster> {
     let ports = proptest::collection::vec(port, 0..3);
     let liveness = of(select(vec![Liveness::Retain, Liveness::Withdraw]));
     let locality = of(select(vec![Locality::LocalFirst, Locality::Anywhere]));
-    (any_clusters(), any_clusters(), ports, liveness, locality, any::<bool>(), any::<bool>()).prop_map(
-        |(providers, consumers, ports, liveness, locality, hostnames, balanced)| CrossCluster {
-            providers,
-            consumers,
-            ports,
-            liveness,
-            locality,
-            hostnames,
-            balanced,
-        },
-    )
+    let frozen = proptest::bool::weighted(0.1);
+    (any_clusters(), any_clusters(), ports, liveness, locality, any::<bool>(), any::<bool>(), frozen)
+        .prop_map(|(providers, consumers, ports, liveness, locality, hostnames, balanced, frozen)| {
+            CrossCluster { providers, consumers, ports, liveness, locality, hostnames, balanced, frozen }
+        })
 }
 
 fn any_intents() -> impl Strategy<Value = Intents> {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use atoll_engine::placement::access::{Author, Question, Refused, Stamp, Verdict};
+use atoll_engine::placement::affinity::ClusterFact;
 use atoll_engine::placement::copies::Withheld;
 use atoll_engine::placement::object::ObjectKey;
 use atoll_engine::placement::{Change, Outcome, Placer};
 use serde_json::{Value, json};
 
 use crate::placement::{
-    config_map, id, overriding, overriding_by, placed, policy, policy_by, template, with_clusters,
+    config_map, id, overriding, overriding_by, placed, policy, policy_by, ready, template, with_clusters,
 };
 
 fn by(name: &str) -> Stamp {
@@ -98,7 +99,7 @@ fn an_override_cannot_give_its_author_more_rights() {
     placer.apply(overriding_by(by("bob"), "shop/more", everything.clone()));
     // He may write Roles, but not this one.
     let may = |question: &Question| match question {
-        Question::Right(..) => true,
+        Question::Right(..) | Question::There(..) => true,
         Question::Content(_, _, object) => !object.contains("\"*\""),
     };
     let outcome = answered(&mut placer, &key, may);
@@ -113,6 +114,40 @@ fn an_override_cannot_give_its_author_more_rights() {
     placer.apply(overriding_by(Stamp::Missing, "shop/more", rules));
     let frozen = placed(&mut placer, &key);
     assert!(matches!(frozen.copies[&id("one")].object, Err(Withheld::Refused { .. })), "{frozen:?}");
+}
+
+#[test]
+fn a_member_that_is_asked_too_gets_only_what_its_authors_may_make_there() {
+    let mut placer = with_clusters(&["one"]);
+    let asks = ClusterFact { asks_authors: true, ..ready() };
+    placer.apply(Change::Cluster(id("two"), Some(asks)));
+    placer.apply(policy_by(by("bob"), "shop/all", all("v1", "ConfigMap")));
+    let asked = std::cell::RefCell::new(Vec::new());
+    let there = |question: &Question| {
+        let there = matches!(question, Question::There(..));
+        asked.borrow_mut().extend(there.then(|| question.clone()));
+        !there
+    };
+    for name in ["a", "b"] {
+        let (key, change) = config_map(name);
+        placer.apply(change);
+        assert_eq!(copies(&answered(&mut placer, &key, there)), ["one"]);
+    }
+    assert_eq!(asked.borrow().len(), 1, "once for all objects of a kind in a namespace: {asked:?}");
+    let [question] = asked.take().try_into().expect("one");
+    placer.apply(Change::Verdict(question, Verdict::Allowed));
+    let (_, outcome) = placer.plan_next().expect("what depends on it is planned again");
+    assert_eq!(copies(&outcome), ["one", "two"]);
+    // An override by one who may not there freezes the copy there, and no other.
+    let mut placer = with_clusters(&["one"]);
+    placer.apply(Change::Cluster(id("two"), Some(ClusterFact { asks_authors: true, ..ready() })));
+    placer.apply(policy("shop/all", all("v1", "ConfigMap")));
+    let (key, change) = config_map("a");
+    placer.apply(change);
+    assert_eq!(copies(&placer.plan(&key)), ["one", "two"], "who may do everything is not asked about");
+    let rules = json!({"overriders": {"labelsOverrider": [{"operator": "add", "value": {"a": "b"}}]}});
+    placer.apply(overriding_by(by("bob"), "shop/more", rules));
+    assert_eq!(copies(&answered(&mut placer, &key, there)), ["one"]);
 }
 
 #[test]
@@ -234,7 +269,7 @@ fn services_lose_external_ips_unless_the_operator_allows_them() {
     };
     for (kept, want) in [(false, Value::Null), (true, json!(["192.0.2.2"]))] {
         let mut placer = Placer::with_external_ips(kept);
-        placer.apply(Change::Cluster(id("one"), Some(crate::placement::ready())));
+        placer.apply(Change::Cluster(id("one"), Some(ready())));
         placer.apply(policy("shop/all", all("v1", "Service")));
         let rules = json!({"overriders": {"plaintext": [{"path": "/spec/externalIPs", "operator": "replace", "value": ["192.0.2.2"]}]}});
         placer.apply(overriding("shop/steal", rules));

@@ -154,7 +154,7 @@ impl Lead {
 
         let told = Events::start(client.clone(), permit.clone(), "hub".to_owned(), MAY_NOT_TELL);
         let (rules, sealer) = policies::prepare(client, options, context.started).await?;
-        let authors = policies::Authors::new(client.clone(), rules.stamps);
+        let authors = policies::Authors::new(client.clone(), rules.clone());
         let (multi_cluster_services, listed, changes) =
             mcs::Controller::start(&context, &permit, &told, &hub, &clusterset, authors, tasks).await?;
         let (policies, policy_news) = policies::spawn(

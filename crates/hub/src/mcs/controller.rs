@@ -22,7 +22,7 @@ use super::edge;
 use super::watch::{self, Seen};
 use super::write;
 use crate::leader::lead::Context;
-use crate::policies::{Authors, Copied, Implied, Policies};
+use crate::policies::{Authors, Copied, Implied, Policies, Standing};
 use crate::services::brain::Brain;
 
 /// What there is when a leadership begins: nothing is planned before, so that what is not known is not taken for gone.
@@ -78,13 +78,11 @@ impl Controller {
         let mut listed =
             Listed { intents: BTreeMap::new(), implied: BTreeMap::new(), ending: BTreeSet::new() };
         for object in objects {
-            let may = watch::may_serve(&mut authors, &object).await;
-            match controller.take(&object, None) {
+            let standing = watch::standing(&mut authors, &object).await;
+            match controller.take(&object, standing, None) {
                 Some(Wish::Cross(key, intent, author)) => {
                     listed.implied.insert(key.clone(), Implied { intent: intent.clone(), author });
-                    if may {
-                        listed.intents.insert(key, intent);
-                    }
+                    listed.intents.insert(key, intent);
                 }
                 Some(Wish::End(key)) => drop(listed.ending.insert(key)),
                 Some(Wish::Gone(_)) | None => {}
@@ -108,13 +106,18 @@ impl Controller {
 
     /// One of them has changed. `listed`: all members are known.
     pub(crate) fn seen(&mut self, seen: Seen, listed: bool, brain: &mut Brain, policies: &Policies) {
-        let mut may = true;
         let wish = match seen {
-            Seen::There(object, its) => {
-                may = its;
+            Seen::There(object, standing) => {
                 let key = edge::key(&object).filter(|_| listed);
                 let balanced = key.and_then(|key| brain.balanced(&key));
-                self.take(&object, balanced.as_deref())
+                self.take(&object, standing, balanced.as_deref())
+            }
+            Seen::Stands(key, standing) => {
+                // The policies ask by themselves.
+                if let Some(intent) = self.core.stands(&key, standing) {
+                    brain.intend(&key, Some(intent));
+                }
+                return;
             }
             Seen::Gone(namespace, name) => {
                 let event = self.load_balancers.gone(&namespace, &name);
@@ -125,10 +128,7 @@ impl Controller {
         match wish {
             Some(Wish::Cross(key, intent, author)) => {
                 policies.imply(key.clone(), Some(Implied { intent: intent.clone(), author }));
-                // What is dispatched already stays; the policies say on the object why there is no more.
-                if may {
-                    brain.intend(&key, Some(intent));
-                }
+                brain.intend(&key, Some(intent));
             }
             Some(Wish::End(key)) => {
                 policies.imply(key.clone(), None);
@@ -145,9 +145,10 @@ impl Controller {
     fn take(
         &mut self,
         object: &MultiClusterService,
+        standing: Standing,
         balanced: Option<&atoll_engine::plan::Balanced>,
     ) -> Option<Wish> {
-        let (wish, commands) = self.core.seen(object, &uuid::Uuid::new_v4().to_string());
+        let (wish, commands) = self.core.seen(object, standing, &uuid::Uuid::new_v4().to_string());
         let key = edge::key(object).filter(|key| self.core.has_balancer(key));
         let event = key.and_then(|key| self.load_balancers.seen(&key, object, balanced));
         self.tell_balancers(event);

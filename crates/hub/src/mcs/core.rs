@@ -13,7 +13,7 @@ use super::edge::{self, Asked};
 use super::show::{Is, Shown, show};
 use super::view::{Contact, View};
 use crate::api::debounce::Unshown;
-use crate::policies::Copied;
+use crate::policies::{Copied, Standing};
 use crate::services::mirror;
 
 /// What is to be written.
@@ -78,10 +78,15 @@ impl MultiClusterServices {
         Self { items: BTreeMap::new(), unshown: Unshown::default(), balances, news: BTreeSet::new() }
     }
 
-    /// One of them was seen. `id`: a fresh permanent id, in case that it has none.
-    pub(crate) fn seen(&mut self, object: &MultiClusterService, id: &str) -> (Option<Wish>, Vec<Command>) {
+    /// One of them was seen; `standing` is its author's. `id`: a fresh permanent id, in case that it has none.
+    pub(crate) fn seen(
+        &mut self,
+        object: &MultiClusterService,
+        standing: Standing,
+        id: &str,
+    ) -> (Option<Wish>, Vec<Command>) {
         let Some(key) = edge::key(object) else { return (None, Vec::new()) };
-        let asked = edge::asked(object, self.balances);
+        let asked = edge::asked(object, self.balances).map(|asked| asked.by(standing));
         let before = self.items.remove(&key);
         let uid = object.uid().unwrap_or_default();
         let same = before.filter(|item| item.uid == uid);
@@ -125,6 +130,18 @@ impl MultiClusterServices {
         }
         self.items.insert(key, item);
         (wish, commands)
+    }
+
+    /// The rights of its author are others now; what it asks for from here on, if that is something else.
+    pub(crate) fn stands(&mut self, key: &ServiceKey, standing: Standing) -> Option<CrossCluster> {
+        let item = self.items.get_mut(key).filter(|item| !item.deleting)?;
+        let before = item.asked.take()?;
+        let asked = item.asked.insert(before.clone().by(standing));
+        if *asked == before {
+            return None;
+        }
+        self.news.insert(key.clone());
+        Some(asked.intent.clone())
     }
 
     /// Whether it has a load balancer of ours, as [`edge`] has decided.
@@ -320,7 +337,7 @@ mod tests {
     fn a_release_that_met_a_newer_state_is_asked_for_again() {
         let mut all = MultiClusterServices::new(false);
         for revision in ["1", "2"] {
-            let _ = all.seen(&deleted(revision), "id");
+            let _ = all.seen(&deleted(revision), Ok(()), "id");
             let news = all.news();
             assert_eq!(news.len(), 1, "state {revision} is looked at");
             let view = View { crossing: None, members: BTreeMap::new() };

@@ -11,6 +11,7 @@ use atoll_engine::names::{ClusterId, PortName, ServiceKey};
 use kube::ResourceExt;
 
 use crate::mcs::balancing;
+use crate::policies::Standing;
 
 /// What it asks for, and what of it is said to its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,17 @@ pub(crate) struct Asked {
     pub(crate) outdated: Vec<String>,
     /// Who wrote it, as its annotation says.
     pub(crate) author: Option<String>,
+    /// Why it does not count, if it does not: then the intent is frozen.
+    pub(crate) refused: Option<String>,
+}
+
+impl Asked {
+    /// The same, by an author of this standing.
+    pub(super) fn by(mut self, standing: Standing) -> Self {
+        self.refused = standing.err();
+        self.intent.frozen = self.refused.is_some();
+        self
+    }
 }
 
 /// The service that it speaks for.
@@ -82,8 +94,10 @@ pub(crate) fn asked(object: &MultiClusterService, balances: bool) -> Option<Aske
         locality: locality(object, &mut remarks),
         hostnames: object.annotations().get(annotation::HOSTNAMES).is_some_and(|value| value == "true"),
         balanced,
+        frozen: false,
     };
-    Some(Asked { intent, remarks, outdated, author: object.annotations().get(annotation::AUTHOR).cloned() })
+    let author = object.annotations().get(annotation::AUTHOR).cloned();
+    Some(Asked { intent, remarks, outdated, author, refused: None })
 }
 
 fn named<'a>(names: impl Iterator<Item = &'a str>, remarks: &mut Vec<String>) -> Clusters {

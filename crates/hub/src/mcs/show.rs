@@ -51,6 +51,9 @@ const DISPATCHED: &str = "EndpointSlice are dispatched successfully";
 
 /// Puts together what is known. `before` is the status that stands there.
 pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied, before: &Value) -> Shown {
+    if let Some(why) = &asked.refused {
+        return refused(why, before);
+    }
     let Some(crossing) = &view.crossing else {
         let wait = |what: &str| Verdict { is: Is::UnderWay, message: what.to_owned() };
         return Shown {
@@ -121,6 +124,20 @@ pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied, befo
     let applied = applied(name, view, copied, &strangers);
     let clusters = clusters(view, &said, &stale);
     Shown { applied, dispatched, strangers, clusters, balanced: asked.intent.balanced }
+}
+
+/// Nothing follows from it, and what it brought before stays: the counts too.
+fn refused(why: &str, before: &Value) -> Shown {
+    let verdict = |what: &str| Verdict { is: Is::NotSo, message: format!("{why}. {what}") };
+    let counts = ["providers", "consumers", "endpoints", "clusters"];
+    let counts = counts.into_iter().filter_map(|count| Some((count.to_owned(), before.get(count)?.clone())));
+    Shown {
+        applied: verdict("Services that are there stay as they are"),
+        dispatched: verdict("No endpoints are dispatched; those that are there stay as they are"),
+        strangers: Vec::new(),
+        clusters: Value::Object(counts.collect()),
+        balanced: false,
+    }
 }
 
 /// Since when whose endpoints may be out of date. A hub that was restarted meanwhile knows of a later silence only, or of none yet: the
@@ -325,6 +342,7 @@ mod tests {
             remarks: Vec::new(),
             outdated: Vec::new(),
             author: None,
+            refused: None,
         };
         let copied = Copied::Each([(id("a"), Ok(())), (id("b"), Ok(()))].into());
         for (b, is, words) in [
@@ -378,6 +396,7 @@ mod tests {
                 remarks: Vec::new(),
                 outdated: Vec::new(),
                 author: None,
+                refused: None,
             };
             let copied = Copied::Each([(id("a"), Ok(()))].into());
             let shown = show("web", &asked, &view, &copied, before);

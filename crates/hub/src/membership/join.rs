@@ -62,6 +62,8 @@ pub struct Request {
     pub place: Location,
     /// What policies may bring to it.
     pub propagation: Propagation,
+    /// Whether policies bring only what their authors may make in the member too.
+    pub check_authors: bool,
     /// Join although the kubeconfig turns off the check of the API server's certificate.
     pub allow_insecure: bool,
     /// How long the hub's token lasts; it is renewed at half of that.

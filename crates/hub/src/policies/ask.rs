@@ -2,12 +2,17 @@
 //!
 //! A right is asked by `SubjectAccessReview`. An object is created as its author, as a dry run: roles, quotas and admission policies
 //! answer as they would answer them. That the object is there already is the last thing an API server finds out.
+//!
+//! Members that were joined so are asked too ([`there`]), each in its own turn: one that does not answer holds up no other.
+
+mod there;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use atoll_engine::placement::access::{Author, Question, Stamp, Verdict};
+use atoll_engine::names::ClusterId;
+use atoll_engine::placement::access::{Author, Question, Refused, Stamp, Verdict};
 use atoll_engine::placement::object::{Kind, ObjectKey};
 use http::{HeaderName, HeaderValue};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
@@ -18,9 +23,9 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 
-use super::core::Event;
+use super::core::{Event, HINT};
 use super::turns::{Next, Turns};
-use super::{Stamps, edge};
+use super::{Rules, edge};
 use crate::membership::connect::{code, why};
 
 /// Asked at once, for all authors; `turns` bounds each of them.
@@ -28,38 +33,55 @@ const AT_ONCE: usize = 8;
 /// What is not answered is asked again after these.
 const PAUSES: [Duration; 4] =
     [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
-/// What is known of an author is asked again after this.
-const FRESH: Duration = Duration::from_secs(60);
 /// What the author of a policy needs for every kind that it brings somewhere: whoever can't read an object gets no copy of it made.
 const VERBS: [&str; 3] = ["get", "create", "update"];
 
 /// Whether authors of `MultiClusterServices` may have Services: asked before anything is dispatched in their name.
 pub(crate) struct Authors {
     client: Client,
-    stamps: Stamps,
-    known: BTreeMap<(Author, String), (bool, Instant)>,
+    rules: Rules,
+    known: BTreeMap<(Author, String), (Standing, Instant)>,
 }
 
+/// Whether what somebody wrote counts; if not, why.
+pub(crate) type Standing = Result<(), String>;
+
 impl Authors {
-    pub(crate) fn new(client: Client, stamps: Stamps) -> Self {
-        Self { client, stamps, known: BTreeMap::new() }
+    pub(crate) fn new(client: Client, rules: Rules) -> Self {
+        Self { client, rules, known: BTreeMap::new() }
     }
 
-    /// Whether this one may in this namespace. One that nobody stamped is from before there were stamps, and goes on.
-    pub(crate) async fn may_serve(&mut self, stamp: Option<&str>, namespace: &str) -> bool {
-        let author = match edge::stamp(stamp, self.stamps) {
+    /// After this, what is known of authors has to be asked again.
+    pub(crate) fn ask_again(&self) -> Duration {
+        self.rules.ask_again
+    }
+
+    /// Everybody is asked about again.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Whether this one may have Services in this namespace.
+    pub(crate) async fn may_serve(&mut self, stamp: Option<&str>, namespace: &str) -> Standing {
+        let author = match edge::stamp(stamp, self.rules.stamps) {
             Stamp::By(author) if !author.is_master() => author,
-            Stamp::By(_) | Stamp::Unchecked | Stamp::Missing => return true,
+            Stamp::By(_) | Stamp::Unchecked => return Ok(()),
+            Stamp::Missing => return Err(format!("{}. {HINT}", Refused::NoAuthor)),
         };
-        self.known.retain(|_, (_, at)| at.elapsed() < FRESH);
+        let fresh = self.rules.ask_again;
+        self.known.retain(|_, (_, at)| at.elapsed() < fresh);
         let key = (Author::clone(&author), namespace.to_owned());
-        if let Some((may, _)) = self.known.get(&key) {
-            return *may;
+        if let Some((standing, _)) = self.known.get(&key) {
+            return standing.clone();
         }
+        let name = author.username.clone();
         let question = Question::Right(author, Kind::new("v1", "Service"), namespace.to_owned());
-        let may = until_answered(&self.client, &Semaphore::new(1), &question).await == Verdict::Allowed;
-        self.known.insert(key, (may, Instant::now()));
-        may
+        let standing = match until_answered(&self.client, &Semaphore::new(1), &question).await {
+            Verdict::Allowed => Ok(()),
+            Verdict::Denied(why) => Err(Refused::NotAllowed { author: name, why }.to_string()),
+        };
+        self.known.insert(key, (standing.clone(), Instant::now()));
+        standing
     }
 }
 
@@ -70,6 +92,7 @@ pub(super) async fn ask_all(
     events: UnboundedSender<Event>,
 ) {
     let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let mut members: BTreeMap<ClusterId, Arc<Semaphore>> = BTreeMap::new();
     let mut under_way = BTreeSet::new();
     let mut asking: JoinSet<Question> = JoinSet::new();
     let (mut lines, beginning) = (Turns::default(), Instant::now());
@@ -80,7 +103,13 @@ pub(super) async fn ask_all(
                 Next::Later(at) => break Some(beginning + at),
                 Next::Nothing => break None,
             };
-            let (client, turns, events) = (client.clone(), Arc::clone(&turns), events.clone());
+            let own = match &question {
+                Question::There(_, id, ..) => {
+                    members.entry(id.clone()).or_insert_with(|| Arc::new(Semaphore::new(there::AT_ONCE)))
+                }
+                Question::Right(..) | Question::Content(..) => &turns,
+            };
+            let (client, turns, events) = (client.clone(), Arc::clone(own), events.clone());
             asking.spawn(async move {
                 let verdict = until_answered(&client, &turns, &question).await;
                 let _ = events.send(Event::Verdict(question.clone(), verdict));
@@ -124,6 +153,9 @@ async fn until_answered(client: &Client, turns: &Semaphore, question: &Question)
             match question {
                 Question::Right(author, kind, namespace) => right(client, author, kind, namespace).await,
                 Question::Content(author, key, object) => content(client, author, key, object).await,
+                Question::There(author, id, kind, namespace) => {
+                    there::may(client, author, id, kind, namespace).await
+                }
             }
         };
         match answer {
@@ -139,7 +171,11 @@ async fn until_answered(client: &Client, turns: &Semaphore, question: &Question)
             tokio::time::sleep(*pause).await;
         }
     }
-    Verdict::Denied(format!("the hub's API does not say whether they may: {last}"))
+    let whom = match question {
+        Question::Right(..) | Question::Content(..) => "the hub's API".to_owned(),
+        Question::There(_, id, ..) => format!("the API of {id}"),
+    };
+    Verdict::Denied(format!("{whom} does not say whether they may: {last}"))
 }
 
 async fn right(
@@ -149,39 +185,50 @@ async fn right(
     namespace: &str,
 ) -> Result<Verdict, kube::Error> {
     let resource = resource(client, kind).await?;
-    let api: Api<SubjectAccessReview> = Api::all(client.clone());
     for verb in VERBS {
-        let attributes = ResourceAttributes {
-            verb: Some(verb.to_owned()),
-            group: Some(resource.group.clone()),
-            version: Some(resource.version.clone()),
-            resource: Some(resource.plural.clone()),
-            namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
-            ..ResourceAttributes::default()
-        };
-        let spec = SubjectAccessReviewSpec {
-            user: Some(author.username.clone()),
-            uid: Some(author.uid.clone()).filter(|uid| !uid.is_empty()),
-            groups: Some(author.groups.clone()),
-            extra: Some(author.extra.clone()).filter(|extra| !extra.is_empty()),
-            resource_attributes: Some(attributes),
-            ..SubjectAccessReviewSpec::default()
-        };
-        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let status = api.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
-        if !status.allowed {
-            let place = if namespace.is_empty() {
-                "in the whole cluster".to_owned()
-            } else {
-                format!("in the namespace {namespace}")
-            };
-            return Ok(Verdict::Denied(format!(
-                "they may not {verb} {} {place} of the hub",
-                resource.plural
-            )));
+        if !allowed(client, author, verb, &resource.group, &resource.plural, namespace).await? {
+            return Ok(Verdict::Denied(lacks(verb, &resource.plural, namespace, "the hub")));
         }
     }
     Ok(Verdict::Allowed)
+}
+
+/// Whether an API server lets somebody do this.
+async fn allowed(
+    client: &Client,
+    author: &Author,
+    verb: &str,
+    group: &str,
+    plural: &str,
+    namespace: &str,
+) -> Result<bool, kube::Error> {
+    let attributes = ResourceAttributes {
+        verb: Some(verb.to_owned()),
+        group: Some(group.to_owned()),
+        resource: Some(plural.to_owned()),
+        namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SubjectAccessReviewSpec {
+        user: Some(author.username.clone()),
+        uid: Some(author.uid.clone()).filter(|uid| !uid.is_empty()),
+        groups: Some(author.groups.clone()),
+        extra: Some(author.extra.clone()).filter(|extra| !extra.is_empty()),
+        resource_attributes: Some(attributes),
+        ..SubjectAccessReviewSpec::default()
+    };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let api: Api<SubjectAccessReview> = Api::all(client.clone());
+    let status = api.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
+    Ok(status.allowed)
+}
+
+fn lacks(verb: &str, plural: &str, namespace: &str, of: &str) -> String {
+    if namespace.is_empty() {
+        format!("they may not {verb} {plural} in the whole cluster of {of}")
+    } else {
+        format!("they may not {verb} {plural} in the namespace {namespace} of {of}")
+    }
 }
 
 async fn content(

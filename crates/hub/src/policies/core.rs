@@ -18,6 +18,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use atoll_api::names::namespace::is_control_plane;
 use atoll_api::names::{event, label};
@@ -36,6 +37,7 @@ use super::seal::Sealer;
 use super::{Copied, Implied, Rules, Trial, edge};
 use crate::api::debounce::Unshown;
 use crate::services::imports;
+pub(super) use authors::HINT;
 use authors::Refusals;
 use importing::Imports;
 
@@ -229,6 +231,11 @@ impl Propagator {
     pub(super) fn trial(&self) -> Option<Trial> {
         let listed = Source::FIXED.iter().all(|source| self.listed.contains(source));
         listed.then(|| Trial::new(&self.placer, &self.rules, &self.known))
+    }
+
+    /// After this, [`Event::AskAgain`] is wanted.
+    pub(super) fn ask_again(&self) -> Duration {
+        self.rules.ask_again
     }
 
     /// Takes in an event.

@@ -66,6 +66,7 @@ pub(super) fn cluster(key: &ObjectKey, object: Option<&Value>) -> Option<Change>
 fn fact(object: &Value) -> Option<ClusterFact> {
     let cluster: Cluster = serde_json::from_value(object.clone()).ok()?;
     let conditions = cluster.status.unwrap_or_default().conditions;
+    let annotations = cluster.metadata.annotations.unwrap_or_default();
     let taint = |taint: atoll_api::types::cluster::Taint| Taint {
         key: taint.key,
         value: taint.value.unwrap_or_default(),
@@ -82,6 +83,7 @@ fn fact(object: &Value) -> Option<ClusterFact> {
         zones: cluster.spec.zones,
         taints: cluster.spec.taints.into_iter().map(taint).collect(),
         ready: conditions.iter().any(|one| one.type_ == condition::cluster::READY && one.status == "True"),
+        asks_authors: annotations.get(annotation::CHECK_AUTHORS).is_some_and(|value| value == "true"),
     })
 }
 

@@ -35,6 +35,8 @@ type Outcome = anyhow::Result<()>;
 /// Who the hub is on its API.
 const HUB: &str = "atoll-hub";
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How soon the hub asks about authors again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A cluster that is only an API.
 #[derive(Clone)]
@@ -139,7 +141,9 @@ struct World {
 /// Starts the policies of a hub on its API.
 async fn policies_of(hub: &Cluster, permit: &Permit, tasks: &mut JoinSet<()>) -> anyhow::Result<Policies> {
     let client = hub.as_hub();
-    let (rules, sealer) = prepare(&client, &Options::new("hub-0"), jiff::Timestamp::UNIX_EPOCH).await?;
+    let propagation = crate::options::Propagation { ask_again: ASK_AGAIN, ..Default::default() };
+    let options = Options { propagation, ..Options::new("hub-0") };
+    let (rules, sealer) = prepare(&client, &options, jiff::Timestamp::UNIX_EPOCH).await?;
     let none = std::collections::BTreeMap::new();
     let told = Events::start(client.clone(), permit.clone(), "hub".to_owned(), "");
     Ok(spawn(client.clone(), client, rules, sealer, (permit.clone(), told), none, tasks).0)

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 
+mod authors;
 mod balancing;
 mod containment;
 mod explaining;

@@ -12,7 +12,7 @@ use atoll_hub::balancing::Balancing;
 use atoll_hub::explain::Questions;
 use atoll_hub::join::{Location, Propagation, Request, TOKEN_LIFETIME};
 use atoll_hub::networks::{Networks, Ranges};
-use atoll_kubeapi::authn::TokenAuthenticator;
+use atoll_kubeapi::authn::{MASTERS, TokenAuthenticator, User};
 use atoll_kubeapi::author::Stamping;
 use atoll_kubeapi::pki::Pki;
 use atoll_kubeapi::server::Server;
@@ -31,6 +31,10 @@ pub(crate) type Outcome = anyhow::Result<()>;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const HUB: &str = "atoll-system";
+/// Who the hub is on its API.
+const ITSELF: &str = "atoll-hub";
+/// How soon a hub of these tests asks about authors again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A cluster that is only an API.
 pub(crate) struct Cluster {
@@ -81,6 +85,27 @@ impl Cluster {
     pub(crate) fn as_user(&self, client: Client) -> Self {
         let (api, pki) = (self.api.clone(), Arc::clone(&self.pki));
         Self { name: self.name.clone(), client, api, pki, server: None }
+    }
+
+    /// The same cluster, for a user of this name.
+    pub(crate) fn used_by(&self, name: &str) -> Self {
+        let user = User::authenticated(name, []);
+        self.as_user(Client::new(self.api.service(user), "default"))
+    }
+
+    /// As the hub itself.
+    fn as_hub(&self) -> Client {
+        let user = User::authenticated(ITSELF, [MASTERS.to_owned()]);
+        Client::new(self.api.service(user), "default")
+    }
+
+    /// Takes the author's stamp off, as if the object were older than stamps.
+    pub(crate) async fn unstamp(&self, what: &Value) -> Outcome {
+        let older = self.as_user(self.as_hub());
+        let patched =
+            older.merge(what, json!({"metadata": {"annotations": {annotation::AUTHOR: null}}})).await?;
+        ensure!(patched["metadata"]["annotations"][annotation::AUTHOR].is_null(), "{patched:#}");
+        Ok(())
     }
 
     /// Changes an object that is there.
@@ -268,7 +293,7 @@ fn stamping() -> Stamping {
     Stamping {
         annotation: annotation::AUTHOR.to_owned(),
         resources: resources.into(),
-        controllers: Vec::new(),
+        controllers: vec![ITSELF.to_owned()],
     }
 }
 
@@ -283,6 +308,8 @@ pub(crate) struct World {
     pub(crate) questions: Questions,
     /// Who makes load balancers, from the next start of the hub.
     pub(crate) balancing: Balancing,
+    /// Whether members that join from here on are asked about authors.
+    pub(crate) check_authors: bool,
 }
 
 impl World {
@@ -292,8 +319,14 @@ impl World {
 
     pub(crate) async fn balanced_by(balancing: Balancing, members: usize) -> anyhow::Result<Self> {
         let hub = Cluster::start("hub").await?;
-        let mut world =
-            Self { hub, members: Vec::new(), running: None, questions: Questions::default(), balancing };
+        let mut world = Self {
+            hub,
+            members: Vec::new(),
+            running: None,
+            questions: Questions::default(),
+            balancing,
+            check_authors: false,
+        };
         world.run();
         for number in 1..=members {
             world.join(&format!("member{number}")).await?;
@@ -328,11 +361,12 @@ impl World {
     /// Starts the hub.
     pub(crate) fn run(&mut self) {
         let (stop, stopped) = oneshot::channel();
-        let api = atoll_hub::connect::Api::within(self.hub.client.clone());
+        let api = atoll_hub::connect::Api::within(self.hub.as_hub());
         let options = Options {
             lease_time: Duration::from_secs(2),
             balancing: self.balancing.clone(),
             questions: self.questions.clone(),
+            propagation: atoll_hub::options::Propagation { ask_again: ASK_AGAIN, ..Default::default() },
             ..Options::new("hub-0")
         };
         let hub = Box::pin(atoll_hub::run(api, options, async { drop(stopped.await) }));
@@ -379,6 +413,7 @@ impl World {
             api_endpoint: None,
             place: Location::default(),
             propagation,
+            check_authors: self.check_authors,
             allow_insecure: false,
             token_lifetime: TOKEN_LIFETIME,
             system_namespaces: Vec::new(),

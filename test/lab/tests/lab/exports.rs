@@ -22,6 +22,7 @@ pub(crate) fn tests(suite: &mut Suite) {
     suite.set_test("headless_services_have_no_address", headless);
     suite.set_test("ports_change_and_replicas_scale", ports_and_scale);
     suite.set_test("two_hundred_and_fifty_endpoints_arrive", many_endpoints);
+    suite.set_test("a_member_announces_no_api_address_of_another_member", stranger);
     suite.set_test("a_changed_derived_service_is_repaired", drift);
     suite.set_test("a_users_service_of_the_derived_name_is_left_alone", taken_name);
     suite.set_test("every_conflict_shows_on_all_exports", conflicts);
@@ -275,6 +276,29 @@ async fn many_endpoints(lab: &Lab) -> Outcome {
         endpoints_are(cluster, "many", "web", "IPv4", 250).await?;
     }
     unexport(one, "many", "web").await
+}
+
+async fn stranger(lab: &Lab) -> Outcome {
+    namespaces(lab, "stranger").await?;
+    let one = lab.member(1);
+    // Where the third member's node and API are.
+    let theirs = lab.member(3).addresses().node().v4.to_string();
+    one.apply(&[
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "stranger"},
+            "spec": {"ports": [{"name": "http", "port": 80, "targetPort": 8080}]}}),
+        json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": "web-1", "namespace": "stranger", "labels": {"kubernetes.io/service-name": "web"}},
+            "endpoints": [{"addresses": [theirs], "conditions": {"ready": true}}],
+            "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}]}),
+    ])
+    .await?;
+    export(one, "stranger", "web").await?;
+    let why = export_says(one, "stranger", "web", "Ready", "False/Failed").await?;
+    ensure!(why.contains("another cluster's nodes"), "{theirs}: {why}");
+    for cluster in lab.clusters().iter().skip(1) {
+        endpoints_are(cluster, "stranger", "web", "IPv4", 0).await?;
+    }
+    unexport(one, "stranger", "web").await
 }
 
 async fn drift(lab: &Lab) -> Outcome {

@@ -185,6 +185,7 @@ impl Clusters {
             allow_insecure: false,
             token_lifetime: TOKEN_LIFETIME,
             system_namespaces: Vec::new(),
+            check_authors: false,
         };
         let config = atoll_hub::connect::config(Some(member.kubeconfig()), None).await?;
         let joining = atoll_hub::join::join(self.hub_client(), config, &request, std::future::pending());

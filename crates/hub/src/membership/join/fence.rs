@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_the_operator_lets_policies_bring_is_not_fenced_and_all_else_is() {
-        let role = rbac::role("h", &Propagation::Nothing);
+        let role = rbac::role("h", &Propagation::Nothing, false);
         let owner = rbac::owner(&role, "h");
         let names = |propagation: &Propagation| -> Vec<String> {
             let gaps = Gaps { propagation, namespaces: &[], token_seconds: 600 };

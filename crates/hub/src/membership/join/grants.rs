@@ -25,7 +25,7 @@ pub async fn granted(hub: &Client, member: &Client, namespace: &str) -> Result<P
 
 /// What a role of this hub grants beside what every role of a hub has.
 fn of_role(role: &ClusterRole, hub: &str) -> Propagation {
-    let base = rbac::role(hub, &Propagation::Nothing);
+    let base = rbac::role(hub, &Propagation::Nothing, true);
     if role.metadata.labels.as_ref().is_none_or(|labels| Some(labels) != base.metadata.labels.as_ref()) {
         return Propagation::Nothing; // another hub's
     }
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn what_a_role_grants_is_what_the_join_was_told() {
         for list in [&[][..], &["*"], &["deployments.apps", "configmaps"], &["services", "pods/exec"]] {
-            assert_eq!(of_role(&rbac::role("h", &grant(list)), "h"), grant(list));
-            assert_eq!(of_role(&rbac::role("other", &grant(list)), "h"), Propagation::Nothing);
+            assert_eq!(of_role(&rbac::role("h", &grant(list), true), "h"), grant(list));
+            assert_eq!(of_role(&rbac::role("other", &grant(list), false), "h"), Propagation::Nothing);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use atoll_api::names::annotation::network;
+use atoll_api::names::annotation::{self, network};
 use atoll_api::names::{FIELD_MANAGER, finalizer, label, secret};
 use atoll_api::types::cluster::{LocalSecretReference, SyncMode};
 use atoll_api::types::{Cluster, ClusterSpec};
@@ -48,7 +48,7 @@ pub(super) async fn rights(
         undo.made(api, &there);
     }
     let roles: Api<ClusterRole> = Api::all(member.clone());
-    let role = rbac::role(hub, &request.propagation);
+    let role = rbac::role(hub, &request.propagation, request.check_authors);
     let role = put(&roles, role, undo).await?;
     let owner = rbac::owner(&role, hub);
     if fenced {
@@ -326,7 +326,9 @@ impl Entry<'_> {
         };
         let mut cluster = Cluster::new(self.cluster.as_str(), spec);
         cluster.metadata.finalizers = Some(vec![finalizer::CLUSTER.to_owned()]);
-        cluster.metadata.annotations = Some(self.networks());
+        let asks =
+            self.request.check_authors.then(|| (annotation::CHECK_AUTHORS.to_owned(), "true".to_owned()));
+        cluster.metadata.annotations = Some(self.networks().into_iter().chain(asks).collect());
         cluster
     }
 }

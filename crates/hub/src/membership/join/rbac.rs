@@ -76,7 +76,10 @@ impl Propagation {
 }
 
 /// What the hub may do in a member.
-pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
+///
+/// `asks`: it asks what others may do there.
+pub(crate) fn role(hub: &str, propagation: &Propagation, asks: bool) -> ClusterRole {
+    let review = rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]);
     let crds: Vec<String> = crds::of_members().iter().map(ResourceExt::name_any).collect();
     let crds: Vec<&str> = crds.iter().map(String::as_str).collect();
     ClusterRole {
@@ -112,6 +115,7 @@ pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
                     // What policies bring.
                 ],
                 propagation.rules(),
+                asks.then_some(review).into_iter().collect(),
             ]
             .concat(),
         ),
@@ -121,7 +125,7 @@ pub(crate) fn role(hub: &str, propagation: &Propagation) -> ClusterRole {
 
 /// What the hub needs in every member, whatever policies bring: for whoever asks whether it has it.
 pub fn needed() -> Vec<PolicyRule> {
-    role("", &Propagation::Nothing).rules.unwrap_or_default()
+    role("", &Propagation::Nothing, false).rules.unwrap_or_default()
 }
 
 /// What users get: with `edit` they may export, with `view` they may look. Only the hub writes a ServiceImport.
@@ -244,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_hub_gets_no_wildcards_no_secrets_and_no_way_to_more_rights() {
-        for rule in role("h", &Propagation::Nothing).rules.unwrap() {
+        for rule in role("h", &Propagation::Nothing, false).rules.unwrap() {
             let words = rule
                 .verbs
                 .iter()
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn of_events_the_hub_may_only_make_new_ones() {
-        let rules = role("h", &Propagation::Nothing).rules.unwrap();
+        let rules = role("h", &Propagation::Nothing, false).rules.unwrap();
         let of_events = |rule: &&PolicyRule| rule.resources.iter().flatten().any(|one| one == "events");
         let verbs: Vec<&String> = rules.iter().filter(of_events).flat_map(|rule| &rule.verbs).collect();
         assert_eq!(verbs, ["create"]);
@@ -273,7 +277,7 @@ mod tests {
 
     #[test]
     fn in_its_own_namespace_the_hub_reads_no_secret_and_names_every_object() {
-        let role = role("h", &Propagation::Nothing);
+        let role = role("h", &Propagation::Nothing, false);
         for rule in local_role("n", &owner(&role, "h")).rules.unwrap() {
             assert_eq!(rule.resource_names, Some(vec![NAME.to_owned()]), "{rule:?}");
             assert!(!rule.resources.unwrap().contains(&"secrets".to_owned()));
@@ -296,7 +300,7 @@ mod tests {
     #[test]
     fn what_policies_may_bring_is_what_join_was_told() {
         let kinds = Propagation::Kinds(vec!["deployments.apps".to_owned(), "configmaps".to_owned()]);
-        let rules = role("h", &kinds).rules.unwrap();
+        let rules = role("h", &kinds, false).rules.unwrap();
         let may = |group: &str, resource: &str| {
             rules.iter().any(|rule| {
                 let has =
@@ -306,12 +310,15 @@ mod tests {
         };
         assert!(may("apps", "deployments") && may("", "configmaps"));
         assert!(!may("", "secrets") && !may("apps", "statefulsets"));
-        assert_eq!(role("h", &Propagation::Everything).rules.unwrap().last(), Some(&rule("*", &["*"], OWN)));
+        assert_eq!(
+            role("h", &Propagation::Everything, false).rules.unwrap().last(),
+            Some(&rule("*", &["*"], OWN))
+        );
     }
 
     #[test]
     fn users_may_export_and_never_write_an_import() {
-        for role in users(&owner(&role("h", &Propagation::Nothing), "h")) {
+        for role in users(&owner(&role("h", &Propagation::Nothing, false), "h")) {
             for rule in role.rules.unwrap() {
                 let imports =
                     rule.resources.iter().flatten().any(|resource| resource.starts_with("serviceimports"));
@@ -322,7 +329,7 @@ mod tests {
 
     #[test]
     fn everything_says_whose_it_is() {
-        let role = role("h1", &Propagation::Nothing);
+        let role = role("h1", &Propagation::Nothing, false);
         let owner = owner(&role, "h1");
         let [edit, view] = users(&owner);
         assert!(is_of(&account("n", &owner), "h1"));

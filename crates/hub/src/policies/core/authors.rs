@@ -10,7 +10,7 @@ use super::super::implied;
 use super::{Command, Propagator};
 
 /// What to do about a policy without an author.
-const HINT: &str = "Apply it again with `kubectl apply --server-side`; on an API server without MutatingAdmissionPolicy start \
+pub(in crate::policies) const HINT: &str = "Apply it again with `kubectl apply --server-side`; on an API server without MutatingAdmissionPolicy start \
                     the hub with --unstamped-policies=allow";
 /// Told of one policy at most: it may speak of many namespaces and kinds.
 const MOST: usize = 8;

@@ -22,6 +22,7 @@ fn propagator() -> Propagator {
         sync_namespaces: false,
         external_ips: false,
         stamps: Stamps { genuine: true, unstamped: Unstamped::Allow },
+        ask_again: Duration::from_secs(60),
     };
     Propagator::new(rules, Sealer::new(b"key", false))
 }

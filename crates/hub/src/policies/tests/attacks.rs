@@ -212,6 +212,46 @@ async fn an_override_cannot_give_its_author_more_rights() -> Outcome {
 }
 
 #[tokio::test]
+async fn an_override_loses_what_its_author_could_no_longer_make() -> Outcome {
+    let world = World::start(1).await?;
+    let (hub, one) = (&world.hub, world.member(1));
+    let reader = |verbs: Value| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": {"name": "reader", "namespace": "default", "labels": {"round": "1"}},
+            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]})
+    };
+    let role = hub.apply(&reader(json!(["get"]))).await?;
+    let roles = json!([{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "name": "reader"}]);
+    hub.apply(&policy("PropagationPolicy", "roles", roles, to(&["member1"]))).await?;
+    // He keeps the right to roles all the time; what he may put into them goes.
+    let rules = |verbs: Value| {
+        json!([{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["get", "create", "update"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}])
+    };
+    may(hub, "bob", &rules(json!(["get", "list"]))).await?;
+    hub.used_by("bob", &[])
+        .apply(&json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
+            "metadata": {"name": "more", "namespace": "default"},
+            "spec": {"resourceSelectors": [{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}],
+                "overrideRules": [{"overriders": {"plaintext": [
+                    {"path": "/rules/0/verbs", "operator": "replace", "value": ["get", "list"]}]}}]}}))
+        .await?;
+    one.becomes(&role, "what he may", |found| found["rules"][0]["verbs"] == json!(["get", "list"])).await?;
+    may(hub, "bob", &rules(json!(["get"]))).await?;
+    world
+        .binding(&role, "it says why", |found| {
+            let message = condition(found, "FullyApplied")["message"].as_str().unwrap_or_default().to_owned();
+            message.contains("default/more does not count") && message.contains("bob")
+        })
+        .await?;
+    ensure!(
+        one.get(&role).await?["rules"][0]["verbs"] == json!(["get", "list"]),
+        "copies that are there stay"
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_policy_brings_nothing_that_its_author_may_not_have() -> Outcome {
     let world = World::start(1).await?;
     let (hub, one) = (&world.hub, world.member(1));

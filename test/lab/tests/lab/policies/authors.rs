@@ -1,8 +1,9 @@
 //! Who wrote a policy, on a real kube-apiserver: its own admission writes it down, and nobody else does.
 
-use super::{SOON, World, has};
+use super::{SOON, World, applied, has, kubectl};
 use crate::harness::Outcome;
 use anyhow::{Context, ensure};
+use atoll_lab::audit::Recorder;
 use atoll_lab::suite::name;
 use atoll_lab::{Deadline, Spec, until};
 use serde_json::{Value, json};
@@ -121,5 +122,69 @@ async fn story(world: &World) -> Outcome {
     let words = ["-n", "shop", "patch", "overridepolicy", "more", "--type=json"];
     world.kubectl(&[&bob[..], &words[..], &[patch.as_str()]].concat(), "").await?;
     has(two, &role, "his own rights", |found| found["rules"][0]["verbs"] == json!(["get", "list"])).await?;
+    forged(world).await?;
+    stolen(world).await
+}
+
+/// Where no admission rule stops him, as on an older API server, what he says is the hub's memory brings and deletes nothing.
+async fn forged(world: &World) -> Outcome {
+    let two = world.lab.member(2);
+    let role = has(two, &["-n", "shop", "role", "reader"], "it is there", |_| true).await?;
+    // A copy of the hub's without a template: it would go only by what the hub remembers.
+    let old = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "old", "namespace": "shop", "labels": role["metadata"]["labels"]}});
+    two.apply(&[old]).await?;
+    world.kubectl(&["-n", "shop", "create", "secret", "generic", "keys", "--from-literal=k=v"], "").await?;
+    let guard =
+        ["delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "bindings.atoll.dev"];
+    world.kubectl(&guard, "").await?;
+    for (kind, name) in [("Secret", "keys"), ("ConfigMap", "old")] {
+        let binding = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+            "metadata": {"name": format!("{name}-{}", kind.to_lowercase()), "namespace": "shop",
+                "annotations": {"atoll.dev/holders": "member2"}},
+            "spec": {"resource": {"apiVersion": "v1", "kind": kind, "namespace": "shop", "name": name},
+                "clusters": [{"name": "member2"}]}})
+        .to_string();
+        // The API server forgets the rule with some delay.
+        until(Deadline::after(SOON, "a binding is forged"), async || {
+            let made = world.kubectl(&["--as", "bob", "create", "-f", "-"], &binding).await;
+            Ok(made.map_err(|error| format!("{error:#}")))
+        })
+        .await?;
+    }
+    for round in ["before", "after"] {
+        let label = format!("round={round}");
+        world.kubectl(&["-n", "shop", "label", "--overwrite", "role", "reader", &label], "").await?;
+        let role = ["-n", "shop", "role", "reader"];
+        has(two, &role, "the hub is at work", |found| found["metadata"]["labels"]["round"] == round).await?;
+        let held = kubectl(two, &["-n", "shop", "get", "secrets,configmaps", "-o", "name"]).await?;
+        ensure!(!held.contains("secret/keys"), "a Secret was copied {round} a restart: {held}");
+        ensure!(held.contains("configmap/old"), "a copy was deleted {round} a restart: {held}");
+        if round == "before" {
+            world.restart().await?;
+        }
+    }
     Ok(())
+}
+
+/// A Cluster that points another member's Secret at a server of the attacker's: here the API of the first cluster, which has an audit log.
+async fn stolen(world: &World) -> Outcome {
+    let one = world.lab.member(1);
+    let recorder = Recorder::of(one)?;
+    let kubeconfig = kube::config::Kubeconfig::from_yaml(&one.kubeconfig())?;
+    let server = kubeconfig.clusters.first().and_then(|one| one.cluster.as_ref()?.server.clone());
+    let evil = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "evil"},
+        "spec": {"syncMode": "Push", "apiEndpoint": server.context("it has a server")?,
+            "secretRef": {"namespace": "atoll-system", "name": "member2"},
+            "impersonatorSecretRef": {"namespace": "atoll-system", "name": "member2"}}});
+    world.apply(&evil.to_string()).await?;
+    let refused =
+        |found: &Value| found["status"]["conditions"].to_string().contains("CredentialsNotForThisCluster");
+    world.hub_has(&["cluster", "evil"], "it is refused", refused).await?;
+    let sent = recorder.requests().await?.into_iter().find(|request| {
+        request.code == 401 || request.user == "system:serviceaccount:atoll-system:atoll-hub"
+    });
+    ensure!(sent.is_none(), "the token of member2 was sent to it: {sent:?}");
+    world.kubectl(&["delete", "cluster", "evil"], "").await?;
+    world.hub_has(&["-n", "shop", "rb", "reader-role"], "member2 is as it was", applied).await.map(drop)
 }
