@@ -7,7 +7,7 @@
 //!        └── APIService, Service, EndpointSlice ◀── registration (the leader)
 //! ```
 //! Answers are read off the last plan and the facts that it was made of; nothing is planned anew, and nothing changes. The work for one
-//! answer is bounded: see [`service::MOST_CANDIDATES`], [`list::MOST`] and [`tally::AT_ONCE`].
+//! answer is bounded: see `service::MOST_CANDIDATES`, `list::MOST` and `tally::AT_ONCE`.
 
 pub(crate) mod access;
 mod address;

@@ -137,7 +137,7 @@ impl Check {
         let hub = self.hub.find().await?.client()?;
         let begun = Instant::now();
         let report = loop {
-            let report = self.once(&hub, contexts.as_ref()).await?;
+            let report = Box::pin(self.once(&hub, contexts.as_ref())).await?;
             match self.wait {
                 Some(wait) if !report.ok && begun.elapsed() < wait => tokio::time::sleep(PAUSE).await,
                 Some(_) | None => break report,
@@ -163,7 +163,7 @@ impl Check {
     }
 
     async fn once(&self, client: &Client, contexts: Option<&Contexts>) -> anyhow::Result<Report> {
-        let hub = control::hub(client, &self.hub.namespace).await;
+        let hub = Box::pin(control::hub(client, &self.hub.namespace)).await;
         let all: Vec<Cluster> = hub.clusters.clone().unwrap_or_default();
         let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
         if hub.clusters.is_ok()

@@ -275,7 +275,7 @@ impl Members {
     pub(crate) fn bind_networks(&mut self, id: ClusterId) {
         let (sessions, permit) = (self.sessions.clone(), self.permit.clone());
         self.chores.spawn(async move {
-            pin::bind(&sessions.hub, &sessions.namespace, &permit, &sessions.told, &id).await
+            pin::bind(&sessions.hub, &sessions.namespace, &permit, &sessions.told, &id).await;
         });
     }
 

@@ -108,7 +108,7 @@ pub(crate) enum When {
 pub(crate) enum Event {
     Cluster(ClusterId, Box<Wanted>),
     ClusterGone(ClusterId),
-    Secret(String, Option<Credentials>),
+    Secret(String, Option<Box<Credentials>>),
     /// The first list of both kinds is complete.
     Listed,
     /// Which cluster is behind this link, by its own word.
@@ -228,7 +228,7 @@ impl Roster {
                 let users = self.wanted.iter().filter(|(_, wanted)| wanted.secret.as_ref() == Ok(&name));
                 let users = users.map(|(id, _)| id.clone()).collect();
                 match credentials {
-                    Some(credentials) => self.secrets.insert(name, credentials),
+                    Some(credentials) => self.secrets.insert(name, *credentials),
                     None => self.secrets.remove(&name),
                 };
                 users

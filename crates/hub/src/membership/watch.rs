@@ -104,7 +104,7 @@ pub(crate) fn wanted(cluster: &Cluster, namespace: &str) -> Wanted {
 
 fn secret(change: Change<String, Secret>) -> Option<Event> {
     match change {
-        Change::Seen(name, object) => Some(Event::Secret(name, credentials::read(&object))),
+        Change::Seen(name, object) => Some(Event::Secret(name, credentials::read(&object).map(Box::new))),
         Change::Gone(name) => Some(Event::Secret(name, None)),
         Change::Listed => None,
         Change::Failed(failure) => {

@@ -130,6 +130,7 @@ async fn what_is_predicted_is_what_happens() -> Outcome {
         drawn += 1;
         ensure!(drawn < 4 * steps, "most steps are refused");
         let next = draw.step(world.members.len());
+        before = Seen::of(&world).await?;
         if let Some(after) = step(&world, drawn, &next, &before).await? {
             changed += usize::from(after != before);
             (before, done) = (after, done + 1);

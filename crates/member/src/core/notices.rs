@@ -215,14 +215,17 @@ impl Core {
         let mut notices = Vec::new();
         if let Some((ready, _)) = of(condition::export::READY) {
             let unused = |reach: &Reach| reach.imported <= 1 && reach.lacking > 0;
-            let (warning, reason) = match &status.ready {
-                ExportReady::Exported { refused: Some(_) } => (true, event::export::ENDPOINTS_REFUSED),
+            let reach = status.reach.as_deref();
+            let notice = match &status.ready {
+                ExportReady::Exported { refused: Some(_) } => Some((true, event::export::ENDPOINTS_REFUSED)),
+                // Where it is imported is known in a moment, and then told.
+                ExportReady::Exported { refused: None } if reach.is_some_and(|reach| reach.awaited) => None,
                 ExportReady::Exported { refused: None } => {
-                    (status.reach.as_deref().is_some_and(unused), event::export::EXPORTED)
+                    Some((reach.is_some_and(unused), event::export::EXPORTED))
                 }
-                ExportReady::Pending(_) | ExportReady::Failed(_) => (true, event::export::NOT_EXPORTED),
+                ExportReady::Pending(_) | ExportReady::Failed(_) => Some((true, event::export::NOT_EXPORTED)),
             };
-            notices.push(told(warning, reason, &ready.message));
+            notices.extend(notice.map(|(warning, reason)| told(warning, reason, &ready.message)));
         }
         if let Some((conflict, was)) = of(condition::export::CONFLICT) {
             if conflict.status == Some(true) {

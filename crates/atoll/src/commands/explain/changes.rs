@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use atoll_api::explain::{ClusterPart, Endpoints, Import, Remark, ServiceExplanation};
+use atoll_api::names::kind::networking::MULTI_CLUSTER_SERVICE;
 
 /// A fact that is new, other than it was, or gone.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ fn facts(answer: &ServiceExplanation) -> BTreeMap<String, String> {
         cluster(part, &mut put);
     }
     if let Some(service) = &answer.multi_cluster_service {
-        put("MultiClusterService".to_owned(), codes(&service.remarks));
+        put(MULTI_CLUSTER_SERVICE.to_owned(), codes(&service.remarks));
         put("MultiClusterService, providers".to_owned(), service.providers.join(", "));
         put("MultiClusterService, consumers".to_owned(), service.consumers.join(", "));
         for (address, cluster) in &service.backends {

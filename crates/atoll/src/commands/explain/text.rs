@@ -9,6 +9,7 @@ use atoll_api::explain::{
     ClusterPart, CrossCluster, Endpoints, Export, Import, Remark, ServiceExplanation, Template,
 };
 use atoll_api::names::code::{Code, Severity};
+use atoll_api::names::kind::networking::MULTI_CLUSTER_SERVICE;
 
 use super::narrow::remarks;
 use crate::output;
@@ -166,7 +167,7 @@ impl Text {
 
     fn multi_cluster_service(&mut self, service: &CrossCluster) {
         let list = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        self.line(&self.paint.strong("MultiClusterService"));
+        self.line(&self.paint.strong(MULTI_CLUSTER_SERVICE));
         self.line(&format!("  providers   {}", list(&service.providers)));
         self.line(&format!("  consumers   {}", list(&service.consumers)));
         for (address, cluster) in &service.backends {

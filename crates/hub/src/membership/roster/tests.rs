@@ -20,7 +20,7 @@ fn secret(token: &str) -> Event {
 /// The Secret of a member, with its own name; `pin`: the uid in it.
 fn made_for(name: &str, token: &str, pin: Option<&str>) -> Event {
     let made = credentials(name, &format!("https://{name}:6443"), pin);
-    Event::Secret(name.to_owned(), Some(Credentials { token: token.to_owned(), ..made }))
+    Event::Secret(name.to_owned(), Some(Box::new(Credentials { token: token.to_owned(), ..made })))
 }
 
 /// A `Cluster` as `join` makes it.
@@ -117,7 +117,7 @@ fn a_new_token_is_shown_to_a_running_member_and_nothing_stops() {
 fn another_way_in_restarts_the_member_and_nobody_leaves() {
     let mut roster = running();
     let moved = credentials("paris", "https://paris:7443", None);
-    roster.step(Event::Secret("paris".to_owned(), Some(moved)));
+    roster.step(Event::Secret("paris".to_owned(), Some(Box::new(moved))));
     let there = Wanted { endpoint: Some("https://paris:7443".to_owned()), ..cluster("u1") };
     assert_eq!(roster.step(seen(there)), [], "one stop is enough");
     let stopped = roster.step(Event::Stopped(id("paris")));
@@ -474,7 +474,7 @@ fn what_a_cluster_says_of_networks_counts_only_until_its_secret_does() {
     let of_secret = |text: &str| {
         let made = credentials("paris", "https://paris:6443", None);
         let networks = Some(Ok(ranges(text)));
-        Event::Secret("paris".to_owned(), Some(Credentials { networks, ..made }))
+        Event::Secret("paris".to_owned(), Some(Box::new(Credentials { networks, ..made })))
     };
     let of_cluster = |text: &str| seen(Wanted { networks: ranges(text), ..cluster("u1") });
     let declared = |commands: &[Command]| -> Vec<String> {
@@ -489,7 +489,7 @@ fn what_a_cluster_says_of_networks_counts_only_until_its_secret_does() {
     roster.step(Event::Listed);
     let unmarked = credentials("paris", "https://paris:6443", None);
     let unmarked = Credentials { networks: None, ..unmarked };
-    roster.step(Event::Secret("paris".to_owned(), Some(unmarked)));
+    roster.step(Event::Secret("paris".to_owned(), Some(Box::new(unmarked))));
     let first = roster.step(of_cluster("10.1.0.0/16"));
     assert!(first.contains(&Command::BindNetworks(id("paris"))), "{first:?}");
     assert_eq!(declared(&first), ["10.1.0.0/16"]);
@@ -503,6 +503,6 @@ fn what_a_cluster_says_of_networks_counts_only_until_its_secret_does() {
     assert_eq!(declared(&roster.step(of_cluster("10.8.0.0/16"))), Vec::<String>::new());
     let another = credentials("tokyo", "https://paris:6443", None);
     let another = Credentials { networks: Some(Ok(ranges("10.7.0.0/16"))), ..another };
-    roster.step(Event::Secret("paris".to_owned(), Some(another)));
+    roster.step(Event::Secret("paris".to_owned(), Some(Box::new(another))));
     assert_eq!(declared(&roster.step(of_cluster("10.6.0.0/16"))), Vec::<String>::new());
 }

@@ -154,7 +154,8 @@ impl Seen {
         !self.objects.keys().any(|(at, kind, _)| at == cluster && kind != "ServiceExport")
     }
 
-    /// Whether no write is left of several that belong together: slices are owned by the Services that are there.
+    /// Whether no write is left of several that belong together: slices are owned by the Services that are there, and imports have the
+    /// addresses of these.
     pub(super) fn is_settled(&self) -> bool {
         let services: Vec<&Value> = self
             .objects
@@ -163,7 +164,19 @@ impl Seen {
             .map(|(_, said)| &said[2])
             .collect();
         let mut slices = self.objects.iter().filter(|((_, kind, _), _)| kind == "EndpointSlice");
-        slices.all(|(_, said)| said[3].is_null() || services.contains(&&said[3]))
+        let owned = slices.all(|(_, said)| said[3].is_null() || services.contains(&&said[3]));
+        let mut imports = self.objects.iter().filter(|((_, kind, _), _)| kind == "ServiceImport");
+        owned
+            && imports
+                .all(|((at, ..), said)| said[0]["type"] == "Headless" || self.has_addresses(at, &said[0]))
+    }
+
+    fn has_addresses(&self, at: &str, import: &Value) -> bool {
+        let of = |service: &Value| service["clusterIPs"].as_array().cloned().unwrap_or_default();
+        let services =
+            self.objects.iter().filter(|((cluster, kind, _), _)| cluster == at && kind == "Service");
+        let all: Vec<Value> = services.flat_map(|(_, said)| of(&said[0])).collect();
+        import["ips"].as_array().is_some_and(|ips| !ips.is_empty() && ips.iter().all(|ip| all.contains(ip)))
     }
 
     /// What has changed since an earlier moment.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use atoll_api::names::code::Code;
-use atoll_api::names::{condition, property, reason};
+use atoll_api::names::{condition, kind, property, reason};
 use atoll_api::types::Cluster;
 use atoll_hub::{join, networks};
 use jiff::Timestamp;
@@ -79,8 +79,9 @@ fn of_hub(hub: &HubFacts, version: &str, now: Timestamp) -> Vec<Check> {
     if !api.is_empty() {
         return checks; // nothing else can be said
     }
+    let clusters = format!("list {}.{}", kind::cluster::CLUSTERS, kind::cluster::GROUP);
     let rights = [
-        ("list clusters.cluster.karmada.io", hub.clusters.as_ref().err()),
+        (clusters.as_str(), hub.clusters.as_ref().err()),
         ("get leases.coordination.k8s.io", hub.lease.as_ref().err()),
     ];
     let rights = rights.into_iter().filter_map(|(what, trouble)| match trouble {

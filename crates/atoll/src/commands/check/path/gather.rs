@@ -49,8 +49,10 @@ fn unless_forbidden<T>(
 
 /// Looks for the exports of a service in all clusters.
 pub(super) async fn sources(ways: &[Way], namespace: &str, name: &str) -> Sources {
-    let each =
-        futures_util::future::join_all(ways.iter().map(async |way| source(way, namespace, name).await)).await;
+    let each = futures_util::future::join_all(
+        ways.iter().map(async |way| Box::pin(source(way, namespace, name)).await),
+    )
+    .await;
     let mut all = Sources { sources: Vec::new(), others: Vec::new(), needs: BTreeSet::new() };
     for (source, others, needs) in each.into_iter().flatten() {
         all.sources.push(source);

@@ -1,6 +1,7 @@
 //! All of a cluster: each reason, and each endpoint that could be used.
 
 use atoll_api::explain::{ClusterPart, Import, Source};
+use atoll_api::names::kind::networking::MULTI_CLUSTER_SERVICE;
 
 use super::{Text, endpoints, severity, words};
 use crate::output;
@@ -17,7 +18,7 @@ impl Text {
         }
         self.import("import", &part.import);
         if let Some(dispatch) = &part.dispatch {
-            self.import("MultiClusterService", dispatch);
+            self.import(MULTI_CLUSTER_SERVICE, dispatch);
         }
     }
 
