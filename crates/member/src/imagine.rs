@@ -1,7 +1,7 @@
 //! A member as it would be if some of its objects were others: what it would then say to the hub.
 //!
-//! Objects pass the same edge as in a member that runs ([`crate::edge`]), and what is told of them is decided by the same
-//! [`Facts`](crate::core::facts::Facts). Nothing is asked of the cluster.
+//! Objects pass the same edge as in a member that runs (`edge`), and what is told of them is decided by the same
+//! [`Facts`]. Nothing is asked of the cluster.
 
 use std::sync::Arc;
 

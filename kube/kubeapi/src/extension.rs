@@ -1,4 +1,4 @@
-//! An extension API server: serves [`aggregated`](crate::aggregated) groups behind another API server, as that one's
+//! An extension API server: serves [`aggregated`] groups behind another API server, as that one's
 //! `APIService` says.
 //!
 //! ```text
