@@ -33,6 +33,11 @@ impl Block {
         SocketAddrV4::new(self.at(0, 1), API_PORT)
     }
 
+    /// Where a sandbox listens for as long as the block is its own, also while the member is stopped. Nothing is answered there.
+    pub fn claim(self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.at(0, 2), API_PORT)
+    }
+
     /// The address of DNS.
     pub fn dns(self) -> Ipv4Addr {
         self.at(0, 53)

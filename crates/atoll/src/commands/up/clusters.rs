@@ -57,6 +57,8 @@ pub(crate) struct Clusters {
     /// The hub's block.
     block: Block,
     members: Members,
+    /// So that no other sandbox takes the block of a member that is stopped.
+    _claims: Vec<TcpListener>,
 }
 
 impl Clusters {
@@ -99,6 +101,8 @@ impl Clusters {
             state.members.push(state::Member { name: format!("member{number}"), block: block.0 });
         }
         dir.save(&state)?;
+        let blocks = state.members.iter().map(|member| Block(member.block));
+        let claims = blocks.filter_map(|block| TcpListener::bind(block.claim()).ok()).collect();
         let members = Members::new(dir, &state.members, runtime.handle(), &confinement);
         members.start_all().await?;
         let started = members.all().await;
@@ -108,7 +112,7 @@ impl Clusters {
         let mut files = vec![(HUB.to_owned(), hub.kubeconfig.as_path())];
         files.extend(started.iter().map(|member| (member.name().to_owned(), member.kubeconfig())));
         kubeconfig::write(&dir.path("kubeconfig"), &files)?;
-        Ok(Self { hub, questions, block: Block(state.hub), members })
+        Ok(Self { hub, questions, block: Block(state.hub), members, _claims: claims })
     }
 
     /// Where the hub hears what its API is asked.
@@ -326,16 +330,33 @@ impl Blocks {
         Self { used: used.collect(), next: FIRST }
     }
 
-    /// Another one in which nothing listens.
+    /// Another one in which nothing listens, and which no sandbox claims.
     fn next(&mut self) -> anyhow::Result<Block> {
         while self.next < LAST {
             let block = Block(self.next);
             self.next += 1;
-            if !self.used.contains(&block.0) && TcpListener::bind(block.api()).is_ok() {
+            let is_free = |place: SocketAddrV4| TcpListener::bind(place).is_ok();
+            if !self.used.contains(&block.0) && is_free(block.api()) && is_free(block.claim()) {
                 return Ok(block);
             }
         }
         let hint = "stop another sandbox with `atoll down --dir DIR`";
         Err(Failure::plain("all blocks of loopback addresses are in use", hint).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_of_a_member_that_is_stopped_is_not_chosen_by_another_sandbox() {
+        let mut blocks = Blocks { used: BTreeSet::new(), next: LAST - 3 };
+        let first = blocks.next().unwrap();
+        let claimed = TcpListener::bind(first.claim()).unwrap();
+        let again = Blocks { used: BTreeSet::new(), next: first.0 }.next().unwrap();
+        assert_ne!(again.0, first.0, "its API does not listen, and it is claimed");
+        drop(claimed);
+        assert_eq!(Blocks { used: BTreeSet::new(), next: first.0 }.next().unwrap().0, first.0);
     }
 }
