@@ -344,7 +344,7 @@ impl Core {
                 (Some(WhyNot::NamespaceAbsent(key.namespace.clone())), Some(LOOK_AGAIN))
             }
             Failure::Forbidden(_) => {
-                // What is not ordered by name is not asked for again and again.
+                // What is only ensured is not asked for again and again.
                 let pause = if let Some(Order::Ensure(_)) = entry.order { SLOWEST } else { SLOW };
                 (Some(self.forbidden(verb, &key.kind)), Some(pause))
             }
