@@ -1,4 +1,4 @@
-//! Every name that Atoll shares with somebody: written in one place, each with who reads it.
+//! Every name that Atoll shares with other programs or with users: written in one place, each with who reads it.
 //!
 //! A name that other programs read is theirs: it changes only when they change it. The names under
 //! `atoll.dev` are ours, but a rename strands what is already written in members.

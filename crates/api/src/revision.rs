@@ -74,7 +74,7 @@ pub enum Older {
 pub enum Kept {
     /// It is the same as ours.
     Same,
-    /// It is of a newer release: somebody who knows more than we do installed it.
+    /// It is of a newer release: a newer program than ours installed it.
     NewerRelease(Release),
     /// It is of our release, with a newer schema.
     NewerRevision(u32),

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Values that the published schema leaves open (protocol, IP family, session affinity) are strings: an enum would
-//! make one unknown word in one object break the list it is in. To read objects that somebody else's CRD let in, wrap
+//! make one unknown word in one object break the list it is in. To read objects that a CRD of another owner let in, wrap
 //! the type in `kube::core::DeserializeGuard`.
 
 #![allow(

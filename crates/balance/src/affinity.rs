@@ -48,7 +48,7 @@ impl Affinity {
         self.clients.len()
     }
 
-    /// Whether nobody is.
+    /// Whether no client is.
     pub fn is_empty(&self) -> bool {
         self.clients.is_empty()
     }

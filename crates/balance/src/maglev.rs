@@ -62,7 +62,7 @@ impl Maglev {
         Self { places }
     }
 
-    /// Whose turn it is for `hash`; none if nobody has a place.
+    /// Whose turn it is for `hash`; none if no backend has a place.
     pub fn lookup(&self, hash: u64) -> Option<usize> {
         self.from(hash).next()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::backend::Algorithm;
 use crate::maglev::Maglev;
 
-/// How far down the ladder a pool had to go to find somebody.
+/// How far down the ladder a pool had to go to find a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Healthy ones of this tier.
@@ -19,7 +19,7 @@ pub enum Level {
     Ejected,
     /// Ones that fail their checks: better than nothing.
     Unhealthy,
-    /// There is nobody.
+    /// There is no backend.
     Empty,
 }
 

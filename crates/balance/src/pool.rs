@@ -168,7 +168,7 @@ impl Pool {
         (back && self.redraw(), gone)
     }
 
-    /// When there is something to do next: a check, a readmission, the end of somebody's time.
+    /// When there is something to do next: a check, a readmission, the end of a backend's or a client's time.
     pub fn next(&self) -> Option<Time> {
         let checks = self.settings.checks.is_some();
         self.members

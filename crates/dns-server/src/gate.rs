@@ -10,7 +10,7 @@ use crate::options::RateLimit;
 
 /// One thread's own.
 pub(crate) struct Gate {
-    /// None: everybody is answered.
+    /// None: all clients are answered.
     limits: Option<(Limiter<RandomState>, Ranges)>,
     start: Instant,
 }

@@ -42,7 +42,7 @@ pub enum State {
     InPlace,
     /// It was never there, or was undone.
     Absent,
-    /// It is there, but would be written otherwise today: our addresses have changed, or somebody edited it.
+    /// It is there, but would be written otherwise today: our addresses have changed, or a user edited it.
     Outdated,
     /// It was put in, and is gone: something wrote the Corefile anew.
     Reverted {
@@ -87,7 +87,7 @@ pub enum SetupError {
     /// Another block serves the zone.
     #[error("the Corefile already has a block for `{0}` that atoll did not write")]
     ServedByOthers(Name),
-    /// Somebody else wrote the Corefile at the same time.
+    /// Another writer wrote the Corefile at the same time.
     #[error("the Corefile was changed by another writer at the same time")]
     Raced,
     /// The API said no.
@@ -195,7 +195,7 @@ impl Setup {
         })
     }
 
-    /// Writes the one key, if nobody else wrote since.
+    /// Writes the one key, if no other client wrote since.
     async fn write(
         &self,
         client: &kube::Client,

@@ -17,7 +17,7 @@ use crate::live::Answerer;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// So many connections there are; for the next one the oldest is closed.
 const MOST: usize = 1000;
-/// So many of one address: nobody fills the room alone.
+/// So many of one address: no address fills the room alone.
 const MOST_OF_ONE: usize = 100;
 
 /// Answers on `sockets` in a thread of its own.

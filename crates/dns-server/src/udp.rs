@@ -28,7 +28,7 @@ fn answer_all(socket: &UdpSocket, answerer: &mut Answerer, gate: &mut Gate) {
             Ok(received) => received,
             Err(error) => {
                 match error.kind() {
-                    // Nothing came; or an earlier answer found nobody at home, which the kernel tells the next reader.
+                    // Nothing came; or an earlier answer found no listening client, which the kernel tells the next reader.
                     ErrorKind::WouldBlock
                     | ErrorKind::TimedOut
                     | ErrorKind::Interrupted

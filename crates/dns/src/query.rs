@@ -1,4 +1,4 @@
-//! Reads a packet that anybody may have sent, into types that can be trusted.
+//! Reads a packet that any host may have sent, into types that can be trusted.
 
 use crate::name::LONGEST;
 use crate::wire::{HEADER, flag, rcode, rtype};

@@ -1,8 +1,8 @@
 //! How many answers a source gets over UDP. Sources of datagrams can be forged: who is asked for many answers in another's name would send
 //! them all to the other. So answers are limited by the network of the source, and an honest resolver behind a limited one is now and then
-//! told to come by TCP, where nobody can forge.
+//! told to come by TCP, where sources cannot be forged.
 //!
-//! Pure: time is an argument, and so is the hasher, whose keys nobody outside may know. The table has a fixed size, whatever comes: a network
+//! Pure: time is an argument, and so is the hasher, whose keys stay secret. The table has a fixed size, whatever comes: a network
 //! that finds no place takes that of the one in its set which has been quiet longest.
 
 use std::hash::BuildHasher;

@@ -10,7 +10,7 @@ use crate::wire::{HEADER, IN, flag, rcode, rtype};
 
 /// Datagrams up to this size pass every network unbroken.
 const LARGEST_DATAGRAM: u16 = 1232;
-/// What everybody takes.
+/// What all clients take.
 const SMALLEST_DATAGRAM: u16 = 512;
 /// An EDNS record without options.
 const EDNS: usize = 11;
@@ -22,7 +22,7 @@ const FARTHEST: usize = 0x3fff;
 pub enum Transport {
     /// In a datagram: cut at what the asker takes, and marked as cut.
     Udp,
-    /// In a datagram of somebody whom we do not know, and who may be another: cut at what everybody takes.
+    /// In a datagram of a client that we do not know, and that may be another: cut at what all clients take.
     UdpOfStranger,
     /// In a stream.
     Tcp,

@@ -39,13 +39,13 @@ pub enum Broken {
     NoNamespace,
     /// A terminating namespace is written to.
     NamespaceTerminating,
-    /// There is an import of a service that nobody exports.
+    /// There is an import of a service that no cluster exports.
     ImportOfNothing,
     /// An export is valid, the namespace is there, and the import is not.
     ImportMissing,
     /// There is an import where the hub asks for none.
     ImportedUnasked,
-    /// Nothing is known, somebody is unheard, and yet something is taken away.
+    /// Nothing is known, a member is unheard, and yet something is taken away.
     DeletedInTheDark,
     /// The import does not name the clusters that export.
     WrongClusters(BTreeSet<ClusterId>),
@@ -59,7 +59,7 @@ pub enum Broken {
     WrongFamilies(Vec<Family>),
     /// The derived Service has a family that its cluster does not support, or that the import does not have.
     UnsupportedFamily(Family),
-    /// The derived Service takes a name that is somebody else's.
+    /// The derived Service takes a name of a Service of another owner.
     NameTaken(ServiceName),
     /// Headlessness, affinity or a policy is not the winner's.
     NotTheWinners,
@@ -141,7 +141,7 @@ pub enum Broken {
         /// Why.
         why: AddressRefused,
     },
-    /// Some ready endpoints have a zone hint, and this one, whose zone is known, does not; or it has one that nobody asked for.
+    /// Some ready endpoints have a zone hint, and this one, whose zone is known, does not; or it has one without `trafficDistribution`.
     WrongHint {
         /// The slice.
         slice: SliceName,
@@ -152,7 +152,7 @@ pub enum Broken {
     DispatchedUnasked,
     /// A consumer gets nothing although it can.
     DispatchMissing,
-    /// A hostname crossed a border although nobody asked for it.
+    /// A hostname crossed a border although hostnames are not asked for.
     ForeignHostname {
         /// The slice.
         slice: SliceName,

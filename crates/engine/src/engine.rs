@@ -59,7 +59,7 @@ pub struct Outcome {
 }
 
 impl Engine {
-    /// An engine that has heard from nobody. The clusters in `memory` are members until they are said to have left.
+    /// An engine that has heard from no cluster. The clusters in `memory` are members until they are said to have left.
     pub fn new(settings: Settings, memory: Memory) -> Self {
         Self { world: World::remembering(settings, memory), ..Self::default() }
     }

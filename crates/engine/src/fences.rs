@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   a namespace                                     who exports and imports it
-//!   of a control plane, or the hub's own            nobody, unless it is allowed by its very name
-//!   denied by a flag                                nobody
+//!   of a control plane, or the hub's own            no cluster, unless it is allowed by its very name
+//!   denied by a flag                                no cluster
 //!   that a SharingPolicy selects                    those that the SharingPolicies which select it name
-//!   any other                                       everybody
+//!   any other                                       all clusters
 //! ```
 //! A `SharingPolicy` concerns the namespaces that it selects, and no others. Policies add up; their order means nothing.
 

@@ -1,7 +1,7 @@
 //! What is remembered on purpose: the hub persists it, so that a restart while a member is down changes nothing.
 //!
 //! Endpoints are not remembered; they are in the members. The hub writes an update down *before* it hands out the plan that
-//! came with it: then a service missing from memory is one that nobody holds anything of.
+//! came with it: then a service missing from memory is one that no cluster holds anything of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::time::Time;
 /// All that is remembered, by service. Each service is persisted on its own.
 pub type Memory = BTreeMap<ServiceKey, ServiceMemory>;
 
-/// What is remembered of one service. With no exports it is a tombstone: we know that nobody exports it, which is more than
+/// What is remembered of one service. With no exports it is a tombstone: we know that no cluster exports it, which is more than
 /// knowing nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ServiceMemory {

@@ -48,7 +48,7 @@ pub struct Networks {
     pub endpoints: Vec<IpNet>,
     /// Read off the member when it joined, and shown to the operator.
     pub observed: Ranges,
-    /// Whether what was observed binds the member itself. Of one that joined by an older release it does not: nobody had been told.
+    /// Whether what was observed binds the member itself. Of one that joined by an older release it does not: nothing had said so.
     pub binding: bool,
     /// Read off a member that joined without that, when it was first heard: it binds the member, and denies nothing to others.
     pub learnt: Ranges,
@@ -71,9 +71,9 @@ pub struct Ranges {
     pub pods: Vec<IpNet>,
     /// Of nodes, for pods on the host network.
     pub nodes: Vec<IpNet>,
-    /// Of Services. Nobody announces one.
+    /// Of Services. No member announces one.
     pub services: Vec<IpNet>,
-    /// Of the API. Nobody announces one.
+    /// Of the API. No member announces one.
     pub api: Vec<IpNet>,
 }
 

@@ -109,18 +109,18 @@ pub enum Change {
 /// What becomes of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Nobody knows yet whether its policies count: nothing changes.
+    /// It is not known yet whether its policies count: nothing changes.
     Undecided,
-    /// Nobody wants it anywhere: no copy is to be left.
+    /// It is wanted nowhere: no copy is to be left.
     Nowhere {
-        /// Copies stay where they are, and are nobody's.
+        /// Copies stay where they are, and are managed by Atoll no more.
         preserve: bool,
     },
     /// It goes to clusters, or would if any fitted.
     Placed(Box<Placed>),
 }
 
-/// A template that somebody wants somewhere.
+/// A template that a policy places, or that goes along with another one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
     /// What was decided; none for what only goes along with others.
@@ -166,7 +166,7 @@ pub struct Placer {
     needed_by: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     autoscalers: Autoscalers,
     dirty: BTreeSet<ObjectKey>,
-    /// Kinds whose templates have to be known, and those of them that nobody has been told of.
+    /// Kinds whose templates have to be known, and those of them that the caller has not been told of.
     kinds: BTreeSet<Kind>,
     fresh: Vec<Kind>,
 }

@@ -315,7 +315,7 @@ pub enum Touched {
 }
 
 impl Plan {
-    /// What has to be looked at by somebody who has carried out `before`.
+    /// What has to be looked at by a reader who has carried out `before`.
     pub fn touched_since(&self, before: &Self) -> Touched {
         if !self.clusters.keys().eq(before.clusters.keys()) || self.crossing != before.crossing {
             return Touched::Everything;

@@ -260,7 +260,7 @@ impl ImportReady {
 pub enum ImportNote {
     /// `internalTrafficPolicy: Local`, and no endpoint of its own: nothing answers here.
     LocalWithoutOwnEndpoints,
-    /// The plain name of the derived Service belongs to somebody else's.
+    /// The plain name of the derived Service belongs to a Service of another owner.
     PlainNameTaken {
         /// That name.
         plain: ServiceName,
@@ -285,7 +285,7 @@ pub enum Kept {
     },
     /// Its cluster is lost; a probe was answered.
     Answers,
-    /// Its cluster is lost; nobody has probed.
+    /// Its cluster is lost; no probe has run.
     NotProbed,
     /// Its cluster is lost and does not answer, but nothing else serves.
     LastOfService,

@@ -18,10 +18,10 @@ pub const LEASE: &str = "atoll-hub";
 
 /// The shortest lease that can be renewed in time.
 pub const SHORTEST_LEASE: Duration = Duration::from_secs(2);
-/// The longest lease: nobody takes over before it has ended.
+/// The longest lease: no replica takes over before it has ended.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
 
-/// What becomes of policies and `MultiClusterServices` of which nobody knows who wrote them.
+/// What becomes of policies and `MultiClusterServices` whose authors are not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unstamped {
     /// Nothing follows from them, and copies that are there stay.
@@ -99,7 +99,7 @@ pub enum Explain {
 }
 
 impl Options {
-    /// The defaults, for somebody of this name.
+    /// The defaults, for a replica of this name.
     pub fn new(identity: impl Into<String>) -> Self {
         Self {
             namespace: NAMESPACE.to_owned(),

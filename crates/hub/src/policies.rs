@@ -138,7 +138,7 @@ pub(crate) struct Implied {
 /// What became of the Service of a `MultiClusterService`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Copied {
-    /// Nobody knows yet.
+    /// It is not known yet.
     Unknown,
     /// The hub has no such Service.
     NoTemplate,
@@ -232,7 +232,7 @@ pub(crate) async fn prepare(
     let namespace = options.namespace.as_str();
     let stamping = admission::install(client).await?;
     let known = seal_key::find(client, namespace).await?;
-    // Stamps from before the API server wrote them may be anybody's.
+    // Stamps from before the API server wrote them may be of any user.
     match stamping {
         Stamping::Installed(new) if new || known.is_none() => admission::clear(client, None).await?,
         Stamping::Own if known.is_none() => admission::clear(client, Some(started)).await?,

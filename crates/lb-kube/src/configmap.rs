@@ -26,7 +26,7 @@ pub(crate) fn name(namespace: &str, service: &str) -> String {
     format!("lb.{namespace}.{service}")
 }
 
-/// The namespace and the name of the service that a `ConfigMap` of this name is for. One that we would not give is nobody's.
+/// The namespace and the name of the service that a `ConfigMap` of this name is for. One that we would not give is for no service.
 pub(crate) fn service(name: &str) -> (&str, &str) {
     name.strip_prefix("lb.").and_then(|rest| rest.split_once('.')).unwrap_or(("", name))
 }

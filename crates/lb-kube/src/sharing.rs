@@ -1,5 +1,5 @@
 //! Who may share an address. Services of one namespace may, as one team has them. Services of different namespaces may only if each names the
-//! other: nobody gets onto a tenant's address by his own word alone.
+//! other: no service gets onto a tenant's address by its own word alone.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ struct Partner {
 pub struct Sharing(BTreeSet<Partner>);
 
 impl Sharing {
-    /// Reads `billing,search/web`, and says what of it is invalid. What is invalid lets nobody in.
+    /// Reads `billing,search/web`, and says what of it is invalid. What is invalid lets no service in.
     pub fn parse(text: &str) -> (Self, Vec<String>) {
         let (mut partners, mut odd) = (BTreeSet::new(), Vec::new());
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -2,7 +2,7 @@
 //!
 //! IPv6 has a message for it: an unsolicited neighbour advertisement. A gratuitous ARP would need a packet socket, whose address no safe
 //! code can make; but the kernel itself broadcasts a question, with the new address as the one who asks, when something is to be sent *from*
-//! it to a neighbour that it does not know, and whoever hears a question learns where its asker is (RFC 826). Nobody has the address that
+//! it to a neighbour that it does not know, and whoever hears a question learns where its asker is (RFC 826). No host has the address that
 //! is asked for; the kernel asks three times, a second apart.
 
 use std::io;

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::limits::ours;
 
-/// Whether somebody takes a connection there; none if it is not for the backend that nobody knows.
+/// Whether a program takes a connection there; none if a limit of our own, and not the backend, is the cause.
 pub(crate) async fn answers(address: SocketAddr, within: Duration) -> Option<bool> {
     match timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {

@@ -8,7 +8,7 @@
 //!   algorithm: Maglev              # or LeastConnections
 //!   clusters:
 //!     paris: {weight: 3}
-//!     tokyo: {weight: 1, tier: 1}  # only when paris has nobody
+//!     tokyo: {weight: 1, tier: 1}  # only when paris has no backend
 //!   health: {interval: 500ms}
 //!   backends:
 //!   - {address: "10.1.0.4:8080", cluster: paris}
@@ -36,7 +36,7 @@ use crate::desired::{Desired, Limits, Listener, Protocol, Source};
 /// The version of the form that this balancer reads and writes.
 pub const VERSION: u32 = 1;
 
-/// A longer text is none that anybody wrote for a balancer.
+/// A longer text is no configuration of a balancer.
 const LONGEST_TEXT: usize = 64 * 1024 * 1024;
 /// So many listeners one balancer has at the most, backends one listener, and clusters with a share.
 const MOST_LISTENERS: usize = 65_536;

@@ -70,14 +70,14 @@ pub async fn follow(path: &Path, balancer: &Balancer, mut at_once: mpsc::Receive
             }
             before = Some(now);
         }
-        // Nobody who asks: looking goes on.
+        // The asker is gone: looking goes on.
         if let Ok(None) = timeout(LOOK, at_once.recv()).await {
             tokio::time::sleep(LOOK).await;
         }
     }
 }
 
-/// The text, once nobody writes it: half of a file can be a good file.
+/// The text, once it is not being written: half of a file can be a good file.
 async fn settled(path: &Path) -> Result<String, String> {
     let look = || text(path).map_err(|error| chain(&error));
     let mut now = look();

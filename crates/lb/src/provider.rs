@@ -107,7 +107,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Nobody answers who comes in.
+    /// No backend answers clients.
     pub fn leads_nowhere(&self) -> bool {
         self.backends.is_empty() && self.unheard.is_empty()
     }

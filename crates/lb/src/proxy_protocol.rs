@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const SIGNATURE: [u8; 12] = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a];
-/// Version 2, a connection on behalf of somebody.
+/// Version 2, a connection on behalf of a client.
 const PROXY: u8 = 0x21;
 const TCP_V4: u8 = 0x11;
 const TCP_V6: u8 = 0x21;

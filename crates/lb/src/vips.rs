@@ -32,7 +32,7 @@ impl Vips {
         self.failed.clear();
     }
 
-    /// Puts the addresses that are wanted on their interfaces, also those that somebody took away or whose interface came later. What fails is
+    /// Puts the addresses that are wanted on their interfaces, also those that were taken away or whose interface came later. What fails is
     /// logged, and shows when nothing can listen there.
     pub(crate) async fn hold(&mut self) {
         for one in &self.wanted {
@@ -59,7 +59,7 @@ impl Vips {
         }
     }
 
-    /// Takes away those of ours that are not wanted any more and that nobody uses.
+    /// Takes away those of ours that are not wanted any more and that no listener uses.
     pub(crate) async fn release(&mut self, used: &BTreeSet<(Arc<str>, IpAddr)>) {
         let kept = |one: &(Arc<str>, IpAddr)| self.wanted.contains(one) || used.contains(one);
         for one in self.ours.iter().filter(|one| !kept(one)).cloned().collect::<Vec<_>>() {
@@ -84,7 +84,7 @@ async fn add(interface: &str, ip: IpAddr) -> nlink::Result<()> {
     let connection = Connection::<Route>::new()?;
     match ip {
         IpAddr::V4(v4) => connection.add_address(Ipv4Address::new(interface, v4, 32)).await,
-        // Nobody else has it: whoever configured this says so. It could not be listened on while that is found out.
+        // No other machine has it: whoever configured this says so. It could not be listened on while that is found out.
         IpAddr::V6(v6) => connection.add_address(Ipv6Address::new(interface, v6, 128).nodad()).await,
     }
 }

@@ -28,7 +28,7 @@ pub enum Order {
     Suspend,
     /// Ours goes.
     Drop,
-    /// Ours stays, and is nobody's from now on.
+    /// Ours stays, and is managed by Atoll no more.
     Release,
 }
 
@@ -95,7 +95,7 @@ pub enum WhyNot {
     /// It is held up by its policy.
     #[error("its policy suspends dispatching to this cluster")]
     Suspended,
-    /// Somebody's finalizer holds up its deletion, or it goes on its own.
+    /// A finalizer of another owner holds up its deletion, or it goes on its own.
     #[error("it is being deleted")]
     Deleting,
 }

@@ -39,7 +39,7 @@ pub struct UnknownKind {
 /// Bytes that are no frame. Nothing can be said of what follows them: whoever gets this ends the stream.
 #[derive(Debug, thiserror::Error)]
 pub enum BadFrame {
-    /// Nobody sends as much.
+    /// No message is as long.
     #[error("a message of {0} bytes is longer than {LONGEST}")]
     TooLong(usize),
     /// A frame is missing, or came twice.

@@ -24,7 +24,7 @@ pub enum Problem {
     /// The member's API does not know a kind.
     #[error("the API does not serve {kind}; install the CRDs (`atoll crds`)", kind = .0.plural())]
     KindAbsent(Kind),
-    /// What we should write is somebody else's.
+    /// What we should write has another owner.
     #[error("{object} is not managed by Atoll and is not changed; delete or rename it to import {service}")]
     Foreign {
         /// The service that needs it.

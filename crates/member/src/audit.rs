@@ -29,7 +29,7 @@ pub(crate) struct Cause {
     pub(crate) reason: String,
 }
 
-/// Sends requests with their cause, if anybody wants to know it.
+/// Sends requests with their cause, if requests are audited.
 pub(crate) async fn because<F: Future>(cause: Option<Cause>, requests: F) -> F::Output {
     match cause {
         Some(cause) => CAUSE.scope(cause, requests).await,
@@ -115,7 +115,7 @@ where
     }
 }
 
-/// A write under way: also noted if nobody waits for its answer any more, because it may have been done.
+/// A write under way: also noted if its answer is not awaited any more, because it may have been done.
 struct Sent {
     log: Log,
     event: Option<Event>,

@@ -23,7 +23,7 @@ pub struct Clients {
     pub writes: kube::Client,
     /// For questions about the cluster itself. Who asks sets the deadline, which is shorter than this client's.
     pub questions: kube::Client,
-    /// Whether somebody wants to know why something is written.
+    /// Whether it is noted why something is written.
     audited: bool,
 }
 
@@ -70,7 +70,7 @@ impl Clients {
         Self { audited: true, ..self }
     }
 
-    /// Why something is written, if anybody wants to know.
+    /// Why something is written, if that is noted.
     pub(crate) fn cause(&self, cause: impl FnOnce() -> Cause) -> Option<Cause> {
         self.audited.then(cause)
     }

@@ -10,7 +10,7 @@
 //! is taken over. Nothing is ever deleted because an order is missing: only because the hub says so.
 //!
 //! Copies are created by POST, which fails where something is there already, and changed by server-side apply, which leaves alone
-//! what others set. A `ConfigMap` or a Secret of which nobody else has set a field is replaced whole: one write, where apply would need a
+//! what others set. A `ConfigMap` or a Secret of which only we have set fields is replaced whole: one write, where apply would need a
 //! second one, once, to take over from the POST. What the API server notes as our fields tells drift: whoever changes one of them takes it from us.
 
 pub(crate) mod core;

@@ -35,7 +35,7 @@ pub struct EnterSummary {
 /// Why a cluster can't be entered. Whatever was done before is harmless, and is found done at the next try.
 #[derive(Debug, thiserror::Error)]
 pub enum EnterError {
-    /// The cluster says that it is somebody else.
+    /// The cluster says that it is another cluster.
     #[error("ClusterProperty {name} is {theirs:?}, not {ours:?}")]
     OtherProperty {
         /// The property.
@@ -102,7 +102,7 @@ pub async fn enter(identity: &Identity, clients: &Clients) -> Result<EnterSummar
     Ok(summary)
 }
 
-/// Whether the cluster is nobody else's: no property of another hub, none with another value. Writes nothing.
+/// Whether the cluster belongs to no other hub: no property of another hub, none with another value. Writes nothing.
 pub async fn may_enter(identity: &Identity, clients: &Clients) -> Result<(), EnterError> {
     let properties: Api<ClusterProperty> = Api::all(clients.writes.clone());
     for (name, ours) in wanted(identity) {

@@ -163,7 +163,7 @@ async fn write(client: &Client, notice: &Notice) -> Result<(), Failure> {
         Some(uid) => uid.clone(),
         None => match uid(client, &notice.about).await? {
             Some(uid) => uid,
-            None => return Ok(()), // it is gone, and nobody would see it
+            None => return Ok(()), // it is gone, and an event on it would not be seen
         },
     };
     let event = event(notice, &uid, Timestamp::now()).map_err(|error| Failure::Invalid(error.to_string()))?;

@@ -79,7 +79,7 @@ impl Imagined {
             facts.namespace(name.clone(), *state, 0, &mut told);
         }
         for key in cluster.into_iter().flat_map(|cluster| &cluster.taken) {
-            facts.service(key.clone(), somebodys(), true, 0, &mut told);
+            facts.service(key.clone(), of_another_owner(), true, 0, &mut told);
         }
         for (key, holding) in world.services.iter().filter_map(|(key, all)| Some((key, all.get(id)?))) {
             facts.follow(key, holding.followed, &mut told);
@@ -229,8 +229,8 @@ impl Imagined {
     }
 }
 
-/// What is said of a Service of which only the name is known: that it is somebody's.
-fn somebodys() -> ServiceFact {
+/// What is said of a Service of which only the name is known: that it has another owner.
+fn of_another_owner() -> ServiceFact {
     ServiceFact {
         service_type: ServiceType::ClusterIp,
         headless: false,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use atoll_link::Lease;
 use tokio::sync::watch;
 
-/// What counts as for ever in a lease: nobody renews it.
+/// What counts as for ever in a lease: it is not renewed.
 const AGES: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Whether writes are allowed. Clones share it.
@@ -33,7 +33,7 @@ impl Permit {
         Self(Arc::new(watch::Sender::new(Until::Never)))
     }
 
-    /// For a hub that nobody can take over.
+    /// For a hub that no other hub can take over from.
     pub fn forever() -> Self {
         Self(Arc::new(watch::Sender::new(Until::Forever)))
     }
@@ -89,7 +89,7 @@ impl Permit {
 pub struct Changes(watch::Receiver<Until>);
 
 impl Changes {
-    /// Returns when the permit was extended or revoked; never if nobody can do so any more.
+    /// Returns when the permit was extended or revoked; never if no holder can do so any more.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_permit_holds_until_its_deadline_and_not_after_it_is_revoked() {
         let permit = Permit::new();
-        assert!(!permit.holds(), "nobody has granted it");
+        assert!(!permit.holds(), "it was not granted");
         permit.extend_to(Instant::now() + Duration::from_secs(3600));
         assert!(permit.clone().holds());
         permit.revoke();

@@ -10,7 +10,7 @@ use atoll_engine::plan::StaleMark;
 use atoll_engine::time::Time;
 use k8s_openapi::jiff::Timestamp;
 
-/// The annotation's value; none if nobody is stale. `now` is the value that stands there.
+/// The annotation's value; none if no cluster is stale. `now` is the value that stands there.
 pub(crate) fn marks(stale: &BTreeMap<ClusterId, StaleMark>, now: Option<&str>) -> Option<Arc<str>> {
     let standing = |id: &ClusterId| {
         let marks = now.unwrap_or_default().split(',').filter_map(|mark| mark.split_once('='));

@@ -1,4 +1,4 @@
-//! Who may come in, and who has to go: a listener that anybody reaches must not be filled by one who only holds connections open.
+//! Who may come in, and who has to go: a listener that any host reaches must not be filled by one that only holds connections open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ pub struct Door {
     counts: HashMap<IpAddr, usize>,
 }
 
-/// What becomes of somebody at the door.
+/// What becomes of a client at the door.
 #[derive(Debug)]
 enum Entry {
     /// He has too many connections already.
@@ -31,7 +31,7 @@ enum Entry {
 }
 
 impl Door {
-    /// With nobody inside.
+    /// With no connection inside.
     pub fn new(most: usize, most_of_one: usize) -> Arc<Mutex<Self>> {
         let (inside, counts) = (BTreeMap::new(), HashMap::new());
         Arc::new(Mutex::new(Self { most, most_of_one, next: 0, inside, counts }))

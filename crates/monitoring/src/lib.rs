@@ -44,7 +44,7 @@ pub async fn accept(listener: &TcpListener) -> TcpStream {
     }
 }
 
-/// Serves the pages until it is dropped. Whoever only holds connections open keeps nobody else from them.
+/// Serves the pages until it is dropped. Whoever only holds connections open keeps no other client from them.
 pub async fn serve(listener: TcpListener, pages: Arc<impl Pages>) {
     let door = door::Door::new(MOST, MOST_OF_ONE);
     let one = |stream| {

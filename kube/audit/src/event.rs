@@ -25,7 +25,7 @@ pub struct Event {
     request_uri: String,
     /// As access is granted by it: `get`, `create`, …
     pub verb: &'static str,
-    /// Who asked; nobody if that was not established.
+    /// Who asked; no user if that was not established.
     pub user: UserInfo,
     /// In whose name, if in another's.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub struct Outcome {
     message: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     reason: String,
-    /// The HTTP status; none if no answer came, and then nobody knows what was done.
+    /// The HTTP status; none if no answer came, and then it is not known what was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<u16>,
 }

@@ -114,7 +114,7 @@ struct Shared {
     flow: Flow,
     certificate: String,
     key: String,
-    /// Whom to believe, and how their connections are secured; nobody at first.
+    /// Whom to believe, and how their connections are secured; no client at first.
     trusted: RwLock<Option<Trusted>>,
 }
 
@@ -131,7 +131,7 @@ impl std::fmt::Debug for Extension {
 }
 
 impl Server {
-    /// Opens a socket with the server's certificate of `pki`. Nobody is let in before [`Trusting::trust`].
+    /// Opens a socket with the server's certificate of `pki`. No client is let in before [`Trusting::trust`].
     ///
     /// # Errors
     /// The address can't be had.
@@ -176,7 +176,7 @@ impl Server {
 }
 
 impl Trusting {
-    /// From now on these are believed, and nobody else: connections of before get nothing but 401. None: nobody is.
+    /// From now on these are believed, and no others: connections of before get nothing but 401. None: no client is.
     ///
     /// # Errors
     /// There is no certificate in it that can be used.

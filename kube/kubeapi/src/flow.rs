@@ -64,7 +64,7 @@ impl Flow {
         self.enter(&self.memory, payer).await
     }
 
-    /// For what goes on until somebody ends it.
+    /// For what goes on until client or server ends it.
     pub(crate) async fn long(&self, payer: Option<&str>) -> Result<Option<Seat>, Busy> {
         self.enter(&self.long, payer).await
     }

@@ -54,7 +54,7 @@ pub const FROM_CLUSTER: &str = "resource.karmada.io/cached-from-cluster";
 pub mod balancing {
     /// What each cluster gets, as in `paris=3,tokyo=1`.
     pub const WEIGHTS: &str = "atoll.dev/weights";
-    /// Which clusters are used first, as in `paris=0,tokyo=1`: a higher tier only when no lower one has anybody healthy.
+    /// Which clusters are used first, as in `paris=0,tokyo=1`: a higher tier only when no lower one has a healthy backend.
     pub const TIERS: &str = "atoll.dev/tiers";
     /// The addresses that are wanted of the pool, with commas in between. Of the built-in balancer.
     pub const ADDRESSES: &str = "atoll.dev/lb-addresses";

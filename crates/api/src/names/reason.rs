@@ -93,7 +93,7 @@ pub mod cluster {
     pub const NETWORKS_READ_AT_JOIN: &str = "ReadAtJoin";
     /// `NetworksDeclared` is True: they were read off the member when it was first heard. Ours.
     pub const NETWORKS_READ_AT_FIRST_CONTACT: &str = "ReadAtFirstContact";
-    /// `NetworksDeclared` is False: nobody knows them, and every address that is no other's passes. Ours.
+    /// `NetworksDeclared` is False: they are not known, and every address that is no other's passes. Ours.
     pub const NETWORKS_NOT_DECLARED: &str = "NotDeclared";
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn compare(ours: &Facts, published: &Facts, differences: &[(&str, &st
     let gone: Vec<_> = wanted.difference(&found).collect();
     assert!(
         unexpected.is_empty() && gone.is_empty(),
-        "differences that nobody wanted: {unexpected:#?}\ndifferences that are no longer there: {gone:#?}"
+        "differences that are not listed: {unexpected:#?}\ndifferences that are no longer there: {gone:#?}"
     );
     assert!(!published.is_empty(), "nothing to compare with");
 }

@@ -1,4 +1,4 @@
-//! Objects as users and other tools write them can be read, and what we write has nothing in it that nobody set.
+//! Objects as users and other tools write them can be read, and what we write has nothing in it that was not set.
 
 use atoll_api::types::cluster::{Cluster, Quantity, SyncMode};
 use atoll_api::types::service_import::ServiceImportType;

@@ -138,7 +138,7 @@ async fn list(hub: &FoundHub, api: &Api<Cluster>) -> Result<Vec<Cluster>, Failur
     }
 }
 
-/// Whether the hub has said that nobody knows where its endpoints may be.
+/// Whether the hub has said that it is not known where its endpoints may be.
 fn is_open(cluster: &Cluster) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     let mut declared = conditions.filter(|one| one.type_ == condition::cluster::NETWORKS_DECLARED);

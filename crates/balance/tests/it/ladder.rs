@@ -1,4 +1,4 @@
-//! Whatever happens to a pool, nobody worse is picked while somebody better is there.
+//! Whatever happens to a pool, no worse backend is picked while a better one is there.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ fn rank(standing: Standing, tier: u32) -> Option<Level> {
 
 proptest! {
     #[test]
-    fn nobody_worse_is_picked_while_somebody_better_is_there(
+    fn no_worse_backend_is_picked_while_a_better_one_is_there(
         events in prop::collection::vec(event(), 1..60),
         least: bool,
         hash: u64,
@@ -62,7 +62,7 @@ proptest! {
         let algorithm = if least { Algorithm::LeastConnections } else { Algorithm::Maglev };
         let mut pool = Pool::default();
         let mut now = Duration::ZERO;
-        // What anybody could tell from outside: the checks of each, and whether a connection to it ever failed.
+        // What can be told from outside: the checks of each, and whether a connection to it ever failed.
         let mut seen: BTreeMap<SocketAddr, (Vec<bool>, bool)> = BTreeMap::new();
         for event in events {
             let before = pool.picture().clone();

@@ -56,7 +56,7 @@ async fn a_flood_in_a_victims_name_gets_few_answers_and_an_honest_resolver_comes
         let count = page.lines().find_map(|said| said.strip_prefix(&line)).unwrap();
         assert!(count.parse::<f64>().unwrap() >= 10.0, "{page}");
     }
-    // By TCP nobody can forge who he is: always answered.
+    // By TCP no client can forge its address: always answered.
     let mut stream = server.tcp().await;
     let question = query("nowhere.shop.svc.clusterset.local", 1);
     for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! What a client sees of the answers, read by somebody else's parser.
+//! What a client sees of the answers, read by another project's parser.
 
 #![allow(clippy::unwrap_used)] // clippy sees tests, but not the functions that they share
 

@@ -1,4 +1,4 @@
-//! Packets that anybody may send: whatever comes, it costs little and kills nothing.
+//! Packets that any host may send: whatever comes, it costs little and kills nothing.
 //!
 //! `tests/seeds` holds one packet per file, as hexadecimal digits after a line that says what it is. `PROPTEST_CASES=1000000 cargo test -p
 //! atoll-dns --test it packets` looks longer for new ones.

@@ -82,7 +82,7 @@ pub(super) fn presence(
     }
 }
 
-/// Whether the hub lets a cluster import; not while nobody knows.
+/// Whether the hub lets a cluster import; not while that is not known.
 fn may_import(world: &World, key: &ServiceKey, id: &ClusterId) -> bool {
     match world.imports.asked.get(key) {
         Some(Asked::Unplaced) => false,

@@ -4,7 +4,7 @@
 //!   namespace     a ServiceImport in the hub        who imports
 //!   auto          whether or not                    every cluster with the namespace
 //!   explicit      goes to some clusters             those
-//!   explicit      there is none                     nobody
+//!   explicit      there is none                     no cluster
 //! ```
 //! Where one goes and names ports, only these are imported.
 
@@ -28,7 +28,7 @@ pub struct HubImports {
 /// A ServiceImport of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// There is one, and nobody knows yet where it goes: nothing changes until that is known.
+    /// There is one, and it is not known yet where it goes: nothing changes until that is known.
     Unplaced,
     /// It goes there.
     To(Arc<ImportTo>),
@@ -70,7 +70,7 @@ pub enum Wanted<'a> {
     Yes(&'a [ImportPort]),
     /// It does not.
     No,
-    /// Nobody knows yet.
+    /// It is not known yet.
     Unknown,
 }
 

@@ -19,7 +19,7 @@ const METADATA_V6: [Ipv6Addr; 4] = [
     Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
 ];
 
-/// Why nobody may announce this address, if that is so. Loopback has an exception, which is the caller's to make.
+/// Why no member may announce this address, if that is so. Loopback has an exception, which is the caller's to make.
 pub(super) fn refused(address: IpAddr) -> Option<AddressRefused> {
     match address {
         IpAddr::V4(four) => refused_v4(four),
@@ -78,7 +78,7 @@ pub(super) fn inside(address: Ipv6Addr) -> impl Iterator<Item = Ipv4Addr> {
         [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, ..] => [Some(last), none, none, none],
         // NAT64, 64:ff9b::a.b.c.d.
         [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, ..] => [Some(last), none, none, none],
-        // NAT64 with a prefix of somebody's own, 64:ff9b:1::/48: of which length is not known (RFC 6052).
+        // NAT64 with a prefix of a network's own, 64:ff9b:1::/48: of which length is not known (RFC 6052).
         [0, 0x64, 0xff, 0x9b, 0, 1, ..] => {
             [Some(at([6, 7, 9, 10])), Some(at([7, 9, 10, 11])), Some(at([9, 10, 11, 12])), Some(last)]
                 .map(|one| one.filter(|one| one.octets()[0] != 0))

@@ -9,7 +9,7 @@
 //! | is in none of the announcer's ranges | only while none of its pod networks is known |
 //!
 //! The stronger claim: the operator's word before what was read at join; of two words of the operator the narrower range, equal ones
-//! are shared; of two that were read at join that of the elder member. What a member said later denies nothing to anybody.
+//! are shared; of two that were read at join that of the elder member. What a member said later denies nothing to other members.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -47,7 +47,7 @@ struct Claim {
 }
 
 impl Claim {
-    /// Does it keep the address from somebody whose best claim is `mine`?
+    /// Does it keep the address from an announcer whose best claim is `mine`?
     fn denies(&self, mine: Option<&Self>) -> bool {
         if self.origin == Origin::Learnt {
             return false;

@@ -110,7 +110,7 @@ fn metadata_addresses_are_refused_in_every_form() {
     };
     let mut forms: Vec<(String, AddressRefused)> = Vec::new();
     for (address, why) in [
-        ("169.254.169.254", LinkLocal), // nearly everybody
+        ("169.254.169.254", LinkLocal), // nearly all clouds
         ("169.254.170.2", LinkLocal),   // Amazon's containers
         ("169.254.0.23", LinkLocal),    // Tencent
         ("100.100.100.200", Metadata),  // Alibaba
@@ -154,7 +154,7 @@ fn loopback_in_disguise_is_loopback() {
 }
 
 #[test]
-fn nobody_announces_what_is_another_members() {
+fn no_member_announces_what_is_another_members() {
     let paris = Networks {
         declared: Ranges { pods: cidrs("10.1.0.0/16"), nodes: cidrs("172.16.0.0/24"), ..Ranges::default() },
         observed: Ranges {
@@ -241,7 +241,7 @@ fn a_range_is_shared_by_the_operators_word_on_both_and_the_narrower_word_counts(
 }
 
 #[test]
-fn the_hub_and_the_balancers_are_nobodys_endpoints() {
+fn the_hub_and_the_balancers_are_no_members_endpoints() {
     let reserved = Reserved { hub: cidrs("10.0.0.5/32"), pool: cidrs("192.0.2.0/28") };
     let wide = Networks { declared: pods("0.0.0.0/0"), ..Networks::default() };
     let same = Networks {

@@ -38,7 +38,7 @@ pub struct Author {
 }
 
 impl Author {
-    /// The author that a stamp names; none if it names nobody.
+    /// The author that a stamp names; none if it names no user.
     pub fn read(stamp: &str) -> Option<Self> {
         serde_json::from_str(stamp).ok().filter(|author: &Self| !author.username.is_empty())
     }
@@ -54,9 +54,9 @@ impl Author {
 pub enum Stamp {
     /// They did.
     By(Arc<Author>),
-    /// Nobody knows, and it counts all the same: by the operator's word.
+    /// The author is not known, and it counts all the same: by the operator's word.
     Unchecked,
-    /// Nobody knows: it changes nothing.
+    /// The author is not known: it changes nothing.
     #[default]
     Missing,
 }
@@ -68,7 +68,7 @@ pub enum Question {
     Right(Arc<Author>, Kind, String),
     /// Might they create this very object, as JSON?
     Content(Arc<Author>, ObjectKey, Arc<str>),
-    /// May somebody of their name create and change objects of a kind in a namespace of this member (in none, if empty)?
+    /// May a user of their name create and change objects of a kind in a namespace of this member (in none, if empty)?
     There(Arc<Author>, ClusterId, Kind, String),
 }
 
@@ -104,7 +104,7 @@ pub struct Refusal {
 /// Why a policy does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Nobody knows who wrote it.
+    /// Its author is not known.
     NoAuthor,
     /// Its author may not do what follows from it.
     NotAllowed {
@@ -128,7 +128,7 @@ impl fmt::Display for Refused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Counts {
     Yes,
-    /// Nobody has answered yet.
+    /// There is no answer yet.
     Unknown,
     No(Refused),
 }
@@ -171,12 +171,12 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Whether somebody's policy counts for an object of this key: by their right to its kind.
+    /// Whether an author's policy counts for an object of this key: by their right to its kind.
     pub(super) fn right(&mut self, author: Option<&Arc<Author>>, key: &ObjectKey) -> Counts {
         self.ask(author, |author| Question::Right(author, key.kind.clone(), key.namespace.clone()))
     }
 
-    /// Whether somebody might make this very object.
+    /// Whether an author might make this very object.
     pub(super) fn content(
         &mut self,
         author: Option<&Arc<Author>>,
@@ -186,7 +186,7 @@ impl Access {
         self.ask(author, |author| Question::Content(author, key.clone(), Arc::clone(object)))
     }
 
-    /// Whether somebody might make objects of this kind in a member too.
+    /// Whether an author might make objects of this kind in a member too.
     pub(super) fn there(&mut self, author: Option<&Arc<Author>>, id: &ClusterId, key: &ObjectKey) -> Counts {
         self.ask(author, |author| {
             Question::There(author, id.clone(), key.kind.clone(), key.namespace.clone())
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(access.right(Some(&bob), &key("a")), Counts::Yes);
         access.planned(&key("a"));
         for name in ["a", "b"] {
-            access.planned(&key(name)); // nobody's any more
+            access.planned(&key(name)); // it asks nothing any more
         }
         assert!(access.verdicts.is_empty() && access.users.is_empty() && access.used.is_empty());
     }
@@ -358,11 +358,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_is_read_as_it_was_written_and_nobody_is_not_an_author() {
+    fn a_stamp_is_read_as_it_was_written_and_one_without_a_name_is_no_author() {
         let bob = Author::read(r#"{"username":"bob","groups":["dev"],"extra":{"k":["v"]}}"#).unwrap();
         assert_eq!(Author::read(&serde_json::to_string(&bob).unwrap()), Some(bob));
-        for nobody in ["", "{}", "bob", r#"{"username":""}"#, r#"{"username":"bob","groups":"dev"}"#] {
-            assert_eq!(Author::read(nobody), None, "{nobody}");
+        for unnamed in ["", "{}", "bob", r#"{"username":""}"#, r#"{"username":"bob","groups":"dev"}"#] {
+            assert_eq!(Author::read(unnamed), None, "{unnamed}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What each cluster gets of a template: pruned, divided, overridden, and withheld where somebody who had a hand in it could not
+//! What each cluster gets of a template: pruned, divided, overridden, and withheld where an author who had a hand in it could not
 //! have made it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub enum Withheld {
     /// The policy that it was placed by is gone, and its author could not place it now.
     #[error("the policy that placed it does not count any more: {0}")]
     Outdated(Refused),
-    /// Nobody knows yet.
+    /// It is not known yet.
     #[error("the rights of a policy's author are being checked")]
     Unchecked,
 }
@@ -107,7 +107,7 @@ impl Placer {
     }
 }
 
-/// A copy, if everybody who had a hand in it could have made it: in the hub, and in the member where that is asked too.
+/// A copy, if every author who had a hand in it could have made it: in the hub, and in the member where that is asked too.
 fn permitted(
     access: &mut Access,
     key: &ObjectKey,

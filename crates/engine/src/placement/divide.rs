@@ -59,7 +59,7 @@ pub fn by_weight(seats: i64, weights: &BTreeMap<ClusterId, i64>) -> BTreeMap<Clu
     if total <= 0 || seats <= 0 {
         return weights.keys().map(|id| (id.clone(), 0)).collect();
     }
-    // Nobody gets less than its whole share but one by this method: the rest is given out one by one.
+    // No cluster gets less than its whole share but one by this method: the rest is given out one by one.
     let share = |weight: i64| (i128::from(seats) * i128::from(weight) / total - 1).max(0);
     let mut given: BTreeMap<ClusterId, i128> =
         weights.iter().map(|(id, weight)| (id.clone(), share(*weight))).collect();

@@ -238,7 +238,7 @@ pub struct StaticWeight {
 pub enum Preemption {
     /// From those of lower priority.
     Always,
-    /// It waits for objects that nobody has.
+    /// It waits for objects that no other policy has.
     #[default]
     Never,
 }

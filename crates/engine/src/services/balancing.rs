@@ -83,7 +83,7 @@ fn add(balanced: &mut Balanced, cluster: &ClusterId, service: &ServiceFact, slic
         Some((protocol, its.port))
     };
     for port in &slice.ports {
-        // A slice with no number means any port: nobody could be sent there.
+        // A slice with no number means any port: no client could be sent there.
         let (Some(place), Some(target)) = (number(&port.name, port.protocol), port.port) else { continue };
         if !balanced.ports.contains_key(&place) {
             continue;
@@ -98,7 +98,7 @@ fn add(balanced: &mut Balanced, cluster: &ClusterId, service: &ServiceFact, slic
     }
 }
 
-/// Whether it takes new clients; none if it takes nobody at all.
+/// Whether it takes new clients; none if it takes no clients at all.
 fn usable(conditions: EndpointConditions) -> Option<bool> {
     match (conditions.is_ready(), conditions.serving) {
         (true, _) => Some(true),

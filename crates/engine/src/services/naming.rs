@@ -16,14 +16,14 @@ pub enum Derived {
     Plain(ServiceName),
     /// `derived-<hash>`, since `derived-<svc>` is too long.
     TooLong(ServiceName),
-    /// `derived-<hash>`, since somebody else's Service has, or had, the plain name.
+    /// `derived-<hash>`, since a Service of another owner has, or had, the plain name.
     PlainTaken {
         /// The name chosen.
         hashed: ServiceName,
         /// The one that was taken.
         plain: ServiceName,
     },
-    /// Both are somebody else's.
+    /// Both are taken by Services of other owners.
     BothTaken {
         /// The hashed name.
         hashed: ServiceName,
@@ -50,7 +50,7 @@ pub fn derived(key: &ServiceKey) -> Candidates {
 }
 
 impl Candidates {
-    /// Chooses the name where the Services `taken` are somebody else's. `hashed_before` keeps the hashed name after the plain
+    /// Chooses the name where the Services `taken` have other owners. `hashed_before` keeps the hashed name after the plain
     /// one has become free: the IP is worth more than the name.
     pub fn choose(&self, taken: &BTreeSet<ServiceKey>, hashed_before: bool) -> Derived {
         let is_taken = |name: &ServiceName| {
@@ -115,7 +115,7 @@ fn hashed(prefix: &str, source: &ClusterId, original: &SliceName) -> SliceName {
 }
 
 /// Sixteen characters that stand for some texts: the first 80 bits of their SHA-256, in base 32. Names of services and slices come
-/// from members: nobody can choose two with the same. Frozen: see the module's first line.
+/// from members: no member can choose two with the same. Frozen: see the module's first line.
 fn hash(texts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for text in texts {

@@ -36,7 +36,7 @@ pub struct Recalled {
     pub invalid: BTreeMap<ClusterId, Invalid>,
     /// What is to be remembered; none when nothing is known.
     pub memory: Option<ServiceMemory>,
-    /// Whether nothing is known although somebody, not heard from yet, may know something.
+    /// Whether nothing is known although a cluster, not heard from yet, may know something.
     pub in_the_dark: bool,
 }
 

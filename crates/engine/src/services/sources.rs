@@ -81,7 +81,7 @@ impl Sources {
         let wanted = made
             .map(|made| if own { &made.own } else { &made.foreign })
             .filter(|slice| families.contains(&slice.family));
-        few::make_room(&mut self.lists, 2); // the source's own, and everybody else's
+        few::make_room(&mut self.lists, 2); // the source's own, and that of all other clusters
         let slot = self.lists.entry((source.clone(), own, families.to_vec())).or_default();
         if !wanted.clone().map(Arc::as_ptr).eq(slot.iter().map(Arc::as_ptr)) {
             *slot = wanted.cloned().collect();

@@ -43,7 +43,7 @@ mod tests {
     use crate::fixture::{export, key, service};
 
     #[test]
-    fn an_affinity_that_no_api_takes_does_not_break_the_import_for_everybody() {
+    fn an_affinity_that_no_api_takes_does_not_break_the_import_for_all_clusters() {
         for (said, want) in
             [(Some(0), None), (Some(1), Some(1)), (Some(86_400), Some(86_400)), (Some(u32::MAX), None)]
         {

@@ -16,7 +16,7 @@ pub enum Verdict {
 /// What a probe from the consumer's side said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probe {
-    /// Nobody has probed.
+    /// No probe has run.
     NotRun,
     /// An endpoint answered.
     Answered,

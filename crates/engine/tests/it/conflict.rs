@@ -40,7 +40,7 @@ fn the_winner_stays_until_its_export_is_deleted() {
     let mut engine = engine(&[member("a").exports("http:80", 20).heard(), member("b").heard()]);
     let port = |engine: &mut Engine| import(&plan(engine), "b").0.spec.ports[0].port;
     assert_eq!(port(&mut engine), 80);
-    // A timestamp of 1970 does not help somebody who comes later.
+    // A timestamp of 1970 does not help a cluster that comes later.
     for change in [
         Change::Service(key(WEB), Some(service(&[("http", 8080)]))),
         Change::Export(key(WEB), Some(export(0))),

@@ -42,10 +42,10 @@ fn importers(plan: &Plan) -> Vec<String> {
 
 #[test]
 fn in_an_explicit_namespace_only_those_import_to_whom_the_hubs_import_goes() {
-    let everybody = &["lima", "paris", "tokyo"][..];
+    let all = &["lima", "paris", "tokyo"][..];
     for (explicit, asked, want) in [
-        (false, None, everybody),
-        (false, Some(&["tokyo"][..]), everybody),
+        (false, None, all),
+        (false, Some(&["tokyo"][..]), all),
         (true, None, &[]),
         (true, Some(&[]), &[]),
         (true, Some(&["tokyo"]), &["tokyo"]),

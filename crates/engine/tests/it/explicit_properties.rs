@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn planning_twice_changes_nothing_and_nobody_imports_unasked(set in any_set(), rules in any_rules()) {
+    fn planning_twice_changes_nothing_and_no_cluster_imports_unasked(set in any_set(), rules in any_rules()) {
         let mut engine = engine_of(&Memory::new(), in_order(&set));
         tell(&mut engine, &rules);
         let first = settle(&mut engine, NOW);
@@ -96,7 +96,7 @@ proptest! {
         }
     }
 
-    /// A restarted hub knows first which templates there are, and then where they go: nobody loses anything in between.
+    /// A restarted hub knows first which templates there are, and then where they go: no cluster loses anything in between.
     #[test]
     fn a_restart_takes_nothing_away_before_placements_are_known(set in any_set(), rules in any_rules()) {
         let mut engine = engine_of(&Memory::new(), in_order(&set));

@@ -108,7 +108,7 @@ fn an_importer_gets_the_families_that_it_supports() {
 }
 
 #[test]
-fn a_service_that_is_somebody_elses_is_left_alone_and_the_name_once_chosen_stays() {
+fn a_service_of_another_owner_is_left_alone_and_the_name_once_chosen_stays() {
     let taken = |name: &str, taken| Change::Taken(key(name), taken);
     let mut engine =
         engine(&[paris().heard(), member("tokyo").with(taken("shop/derived-web", true)).heard()]);

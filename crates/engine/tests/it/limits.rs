@@ -1,4 +1,4 @@
-//! What a member says too much of is refused by itself, and everybody else goes on.
+//! What a member says too much of is refused by itself, and all other members go on.
 
 use std::sync::Arc;
 

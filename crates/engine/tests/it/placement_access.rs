@@ -78,7 +78,7 @@ fn a_policy_without_an_author_changes_nothing_and_copies_stay() {
     let (key, change) = config_map("c");
     placer.apply(change);
     assert_eq!(copies(&placer.plan(&key)), ["one"]);
-    // The same policy, moved by nobody knows whom; and one that nobody knows either, which would take it.
+    // The same policy, moved by an unknown author; and another one without an author, which would take it.
     let mut moved = spec;
     moved["placement"]["clusterAffinity"]["clusterNames"] = json!(["two"]);
     placer.apply(policy_by(Stamp::Missing, "shop/all", moved.clone()));
@@ -109,7 +109,7 @@ fn an_override_cannot_give_its_author_more_rights() {
     // Honest: the same from one who may.
     placer.apply(overriding_by(by("alice"), "shop/more", everything));
     assert_eq!(copies(&answered(&mut placer, &key, |_| true)), ["one"]);
-    // One that nobody stamped freezes the copy as it is, rather than take the override off it.
+    // One without a stamp freezes the copy as it is, rather than take the override off it.
     let rules = json!({"overriders": {"labelsOverrider": [{"operator": "add", "value": {"a": "b"}}]}});
     placer.apply(overriding_by(Stamp::Missing, "shop/more", rules));
     let frozen = placed(&mut placer, &key);
@@ -222,7 +222,7 @@ fn what_the_hub_keeps_for_itself_is_never_a_template() {
 }
 
 #[test]
-fn an_override_that_breaks_an_object_is_said_and_stops_nobody() {
+fn an_override_that_breaks_an_object_is_said_and_stops_no_others() {
     let mut placer = with_clusters(&["one"]);
     placer.apply(policy("shop/all", all("v1", "ConfigMap")));
     let (key, change) = config_map("c");

@@ -43,7 +43,7 @@ fn an_autoscaler_sees_to_replicas_where_it_goes_and_for_as_long_as_it_targets_th
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
     let (scaler, there) = autoscaler(&target);
     placer.apply(there.clone());
-    assert!(retaining(&mut placer, &key).is_empty(), "nobody brings it anywhere");
+    assert!(retaining(&mut placer, &key).is_empty(), "no policy places it");
     let hpa =
         |clusters: &[&str]| policy("hpa", selecting("autoscaling/v2", "HorizontalPodAutoscaler", clusters));
     placer.apply(hpa(&["one"]));
@@ -86,7 +86,7 @@ fn a_workload_waits_until_the_autoscalers_of_a_former_life_are_read() {
     policies().into_iter().chain(memory).chain([web]).for_each(|change| placer.apply(change));
 
     let read = |kind: &Kind| kind.kind == "Deployment";
-    assert_eq!(placer.plan_next_of(read), None, "nobody knows yet what the autoscaler targets");
+    assert_eq!(placer.plan_next_of(read), None, "it is not known yet what the autoscaler targets");
     placer.apply(there);
     let mut outcomes = Vec::new();
     while let Some((of, outcome)) = placer.plan_next_of(|_| true) {

@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn every_seat_is_given_and_nobody_is_far_from_its_share(
+    fn every_seat_is_given_and_no_cluster_is_far_from_its_share(
         seats in 0..500i64, weights in proptest::collection::vec(1..100i64, 1..6),
     ) {
         let total: i64 = weights.iter().sum();

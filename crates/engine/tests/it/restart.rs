@@ -123,7 +123,7 @@ fn a_hub_that_lost_its_memory_takes_nothing_away_before_it_has_heard_from_all() 
 }
 
 #[test]
-fn what_an_unheard_cluster_may_have_exported_is_kept_even_if_nobody_remembers() {
+fn what_an_unheard_cluster_may_have_exported_is_kept_even_if_it_is_not_in_memory() {
     let mut engine = engine(&[member("paris"), tokyo()]);
     let plan = plan(&mut engine);
     assert_eq!(import(&plan, "tokyo").1[&id("paris")], SlicesFrom::KeepWhatIsThere(Unknown::NotHeard));

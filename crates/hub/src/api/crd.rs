@@ -23,7 +23,7 @@ pub(crate) async fn ensure(client: &Client, ours: &CustomResourceDefinition) -> 
     let made = match api.get_opt(&name).await? {
         None => match api.create(&params, ours).await {
             Ok(_) => true,
-            Err(error) if code(&error) == Some(409) => false, // somebody was faster
+            Err(error) if code(&error) == Some(409) => false, // another client was faster
             Err(error) => return Err(error),
         },
         Some(installed) => {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 /// Requests under way.
 const IN_FLIGHT: usize = 16;
 
-/// Carries out writes until nobody sends any; `placed` says what each is about. Two whose places are `together` wait for each other, in
+/// Carries out writes until all senders are gone; `placed` says what each is about. Two whose places are `together` wait for each other, in
 /// the places' order. `write` gives back what has to be tried again.
 pub(crate) async fn carry_out_all<T, P, W, Written>(
     mut wanted: UnboundedReceiver<T>,

@@ -1,4 +1,4 @@
-//! Whose an address is: an endpoint of a service, in a range of a member, the hub's, a load balancer's, or of no use to anybody.
+//! Whose an address is: an endpoint of a service, in a range of a member, the hub's, a load balancer's, or of no use to any client.
 
 use std::net::IpAddr;
 

@@ -11,7 +11,7 @@ use super::service::{self, Scope};
 
 /// Services in one answer, at most: a longer list goes on where it ended.
 pub(super) const MOST: usize = 100;
-/// Names that are compared with one that nobody knows, at most.
+/// Names that are compared with one that is not known, at most.
 const COMPARED: usize = 1000;
 
 /// Some services, after the one that the last list ended with.

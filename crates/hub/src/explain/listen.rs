@@ -19,7 +19,7 @@ use crate::options::Options;
 const AUTHENTICATION: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
 /// How often that is read again: an authority that was replaced is not believed for longer.
 const AGAIN: Duration = Duration::from_secs(30);
-/// The same, while nobody is believed.
+/// The same, while no authority is known.
 const SOON: Duration = Duration::from_secs(5);
 
 /// A socket that listens. It ends with this value.
@@ -61,7 +61,7 @@ pub(crate) async fn listen(
     Ok(Listening { address, ca: pki.ca.clone(), tasks })
 }
 
-/// Believes whom the API server says, and nobody else.
+/// Believes whom the API server says, and no others.
 async fn follow(client: Client, trusting: Trusting) {
     let (namespace, name) = AUTHENTICATION;
     let api: Api<ConfigMap> = Api::namespaced(client, namespace);

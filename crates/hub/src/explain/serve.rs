@@ -128,7 +128,7 @@ mod tests {
     async fn a_flood_of_one_user_is_refused_and_others_are_answered() {
         let questions = Questions::default();
         let handler = group(questions.clone()).handler;
-        assert_eq!(handler.answer(call("joe")).await.status, 503, "nobody leads");
+        assert_eq!(handler.answer(call("joe")).await.status, 503, "no hub leads");
         let mut leader = questions.hear();
         let flood: Vec<_> = (0..100)
             .map(|_| {

@@ -176,7 +176,7 @@ fn verdict(known: &Known<'_>, key: &ServiceKey, all: &ServiceExplanation) -> Rem
     }
 }
 
-/// Nobody exports it.
+/// No cluster exports it.
 fn nowhere(known: &Known<'_>, key: &ServiceKey) -> Remark {
     let remark = Remark::new(Code::NotExported, format!("No cluster exports {key}."));
     let alike = super::list::alike(known, key);

@@ -1,4 +1,4 @@
-//! What is counted of all services. A plan that is handed out only marks its service; it is counted again when somebody asks, so many at
+//! What is counted of all services. A plan that is handed out only marks its service; it is counted again when a client asks, so many at
 //! once: the hot path pays for one entry in a set.
 
 use std::cmp::Reverse;

@@ -17,7 +17,7 @@ use slot::{Record, Slot, SlotError};
 /// Why a leader leads no more.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// Somebody else holds the lease.
+    /// Another replica holds the lease.
     TakenBy(String),
     /// Another process holds it under our identity.
     Twin,
@@ -38,7 +38,7 @@ impl std::fmt::Display for Lost {
 /// What a candidate sees.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum View<'a> {
-    /// Somebody leads.
+    /// A replica leads.
     Held(&'a str),
     /// The lease can be neither read nor taken.
     Blind,
@@ -88,7 +88,7 @@ impl<S: Slot> Election<S> {
 
     /// Ends when the lead is ours; gives the permit that goes with it. `seen` is told what was seen of the lease.
     pub(crate) async fn acquire(&mut self, mut seen: impl FnMut(View<'_>)) -> Permit {
-        self.permit = Permit::new(); // nobody who has the old one can write by it
+        self.permit = Permit::new(); // no task that has the old one can write by it
         loop {
             let read = bounded(self.slot.read(), self.rules.period()).await;
             let pause = match read {
@@ -148,7 +148,7 @@ impl<S: Slot> Election<S> {
                         if let Some(lost) = self.rules.leader(found.as_ref()) {
                             return Some(lost);
                         }
-                        self.held = found; // ours still: somebody touched the object
+                        self.held = found; // ours still: another client touched the object
                     }
                 }
                 Err(error) => self.complaint.about("cannot renew the lease", &error),

@@ -9,9 +9,9 @@ use crate::leader::metrics::Metrics;
 #[repr(u8)]
 pub(crate) enum Stage {
     Starting,
-    /// The lease can be neither read nor taken: nobody knows who leads.
+    /// The lease can be neither read nor taken: who leads is not known.
     Blind,
-    /// Somebody else leads: ready to take over.
+    /// Another replica leads: ready to take over.
     Standby,
     /// Leading, but who is a member has not been listed.
     Leading,

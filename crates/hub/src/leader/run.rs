@@ -56,10 +56,10 @@ pub enum HubError {
     /// Two hubs have the same identity.
     #[error("another hub is running with the identity `{0}`")]
     Twin(String),
-    /// A lease too short to be renewed in time, or so long that nobody would ever take over.
+    /// A lease too short to be renewed in time, or so long that no replica would ever take over.
     #[error("a lease of {} s is not between {} s and {} s", .0.as_secs_f64(), SHORTEST_LEASE.as_secs(), LONGEST_LEASE.as_secs())]
     BadLease(Duration),
-    /// Nobody in particular: two of that kind would both lead.
+    /// No identity: two of that kind would both lead.
     #[error("the identity is empty")]
     NoIdentity,
 }
@@ -232,8 +232,8 @@ mod tests {
         for lease in [Duration::from_secs(1), Duration::from_secs(3601), Duration::from_secs(u64::MAX)] {
             assert!(matches!(check(&with(lease, "hub-0")), Err(HubError::BadLease(_))), "{lease:?}");
         }
-        for nobody in ["", " "] {
-            assert!(matches!(check(&with(ten, nobody)), Err(HubError::NoIdentity)), "{nobody:?}");
+        for blank in ["", " "] {
+            assert!(matches!(check(&with(ten, blank)), Err(HubError::NoIdentity)), "{blank:?}");
         }
     }
 

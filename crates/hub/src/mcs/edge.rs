@@ -105,7 +105,7 @@ fn named<'a>(names: impl Iterator<Item = &'a str>, remarks: &mut Vec<String>) ->
     if names.is_empty() {
         return Clusters::All;
     }
-    // A name that no cluster can have is nobody, and not everybody.
+    // A name that no cluster can have is no cluster, and not all clusters.
     let ids: BTreeSet<ClusterId> = names.iter().filter_map(|name| ClusterId::parse(*name).ok()).collect();
     let bad = names.iter().filter(|name| ClusterId::parse(**name).is_err());
     remarks.extend(bad.map(|name| format!("{name:?} is not a valid cluster name")));

@@ -40,9 +40,9 @@ pub(super) struct Verdict {
 pub(super) enum Is {
     /// It is so.
     So,
-    /// It is under way: not so, and no reason to warn anybody.
+    /// It is under way: not so, and no reason to warn users.
     UnderWay,
-    /// It is not so, and somebody has to do something, or to wait for it.
+    /// It is not so, and a user has to do something, or to wait for it.
     NotSo,
 }
 

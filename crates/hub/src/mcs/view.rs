@@ -52,6 +52,6 @@ pub(crate) enum Part {
     Slices,
     /// Nothing.
     Nothing,
-    /// What it holds: nobody can tell.
+    /// What it holds: that is not known.
     Untouched,
 }

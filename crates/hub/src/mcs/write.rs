@@ -67,7 +67,7 @@ pub(super) fn about(namespace: &str, name: &str, uid: &str) -> About {
     }
 }
 
-/// Carries out writes until nobody sends any.
+/// Carries out writes until all senders are gone.
 pub(super) async fn write_all(
     client: Client,
     permit: Permit,

@@ -20,7 +20,7 @@ use crate::policies;
 
 /// Between two tries, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often a write is tried that somebody else came before.
+/// How often a write is tried that another client came before.
 const TRIES: u32 = 5;
 
 /// Cleans a member for as long as it takes, and lets its `Cluster` go. What it can't do stands in the `Ready` condition.
@@ -72,7 +72,7 @@ pub(crate) async fn let_go(hub: Client, namespace: &str, id: &ClusterId, permit:
     }
 }
 
-/// Whether somebody let it go without us; it may even have joined again.
+/// Whether a user let it go without us; it may even have joined again.
 async fn forced_out(hub: &Client, id: &ClusterId) -> bool {
     match Api::<Cluster>::all(hub.clone()).get_opt(id.as_str()).await {
         Ok(found) => found.is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_none()),
@@ -91,7 +91,7 @@ async fn attempt(sessions: &Sessions, identity: &Identity, link: &Link) -> Resul
             policies::held_by(hub, &sessions.sealer, &identity.cluster).await.map_err(|error| why(&error))?;
         session.send(Down::Clean { identity: identity.clone(), kinds });
         done(&mut session).await?;
-        // Written down before our rights there go: after that nobody could find it clean a second time.
+        // Written down before our rights there go: after that no hub could find it clean a second time.
         mark_cleaned(hub, &identity.cluster).await.map_err(|error| why(&error))?;
     }
     session.send(Down::GiveBack(identity.clone()));
@@ -139,7 +139,7 @@ pub(crate) async fn release(hub: &Client, namespace: &str, id: &ClusterId) -> Re
         let left: Vec<_> = cluster.finalizers().iter().filter(|name| *name != finalizer::CLUSTER).collect();
         let patch = json!({ "metadata": { "resourceVersion": cluster.metadata.resource_version, "finalizers": left } });
         match api.patch(id.as_str(), &PatchParams::default(), &Patch::Merge(&patch)).await {
-            Err(error) if code(&error) == Some(409) && tries_left > 0 => {} // somebody wrote it since
+            Err(error) if code(&error) == Some(409) && tries_left > 0 => {} // another client wrote it since
             other => return absent_is_fine(other),
         }
     }

@@ -15,7 +15,7 @@ use crate::membership::connect::code;
 
 /// The `ConfigMap` with the name of the set.
 const CLUSTERSET: &str = "atoll-clusterset";
-/// Longer names serve nobody.
+/// Longer names serve no user.
 const LONGEST_NAME: usize = 128;
 /// The `ConfigMap` with the kube-system uid of each member.
 const MEMBERS: &str = "atoll-members";

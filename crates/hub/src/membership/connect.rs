@@ -160,7 +160,7 @@ pub(crate) fn of_link(link: &Link) -> Result<kube::Config, BadLink> {
     Ok(config)
 }
 
-/// The same for somebody who makes clients of his own, with the token.
+/// The same for callers that make clients of their own, with the token.
 pub(crate) fn with_token(link: &Link) -> Result<kube::Config, BadLink> {
     let mut config = of_link(link)?;
     config.auth_info.token = Some(link.token.clone().into());

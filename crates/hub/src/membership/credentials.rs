@@ -73,7 +73,7 @@ pub(crate) struct Credentials {
     pub(crate) ca: Vec<u8>,
     pub(crate) made: Made,
     pub(crate) life: Option<Life>,
-    /// Where the member is, or what is wrong with that; none if nobody has said it here yet.
+    /// Where the member is, or what is wrong with that; none if it has not been said here yet.
     pub(crate) networks: Option<Result<Networks, String>>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum Made {
     For(Binding),
     /// A `Cluster` of this name, by a `join` that kept no record.
     Earlier(String),
-    /// Nobody knows.
+    /// It is not known.
     Unknown,
 }
 

@@ -268,7 +268,7 @@ pub(crate) async fn show(hub: &Client, events: &Events, id: &ClusterId, health: 
 pub(crate) async fn write(hub: &Client, id: &ClusterId, health: &Health) -> Result<Before, kube::Error> {
     for _ in 1..TRIES {
         match write_once(hub, id, health).await {
-            Err(error) if code(&error) == Some(409) => {} // somebody wrote it since, most likely our own finalizer
+            Err(error) if code(&error) == Some(409) => {} // it was written since, most likely our own finalizer
             other => return other,
         }
     }

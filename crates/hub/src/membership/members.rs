@@ -233,7 +233,7 @@ impl Members {
         self.show(id, health);
     }
 
-    /// Writes down who is a member, for as long as it takes or until somebody else has come or gone.
+    /// Writes down who is a member, for as long as it takes or until another member has come or gone.
     pub(crate) fn record(&mut self, members: BTreeMap<ClusterId, Option<String>>) {
         let Context { client, options, .. } = self.context.clone();
         let permit = self.permit.clone();

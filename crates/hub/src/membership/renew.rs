@@ -66,7 +66,7 @@ async fn attempt(sessions: &Sessions, due: &Due, issuer: &Issuer) -> Result<(), 
     let api: Api<Secret> = Api::namespaced(sessions.hub.clone(), &sessions.namespace);
     let found = api.get(&due.secret).await.map_err(|error| why(&error))?;
     if credentials::read(&found).is_none_or(|now| now.token != due.token) {
-        return Ok(()); // somebody has joined it again
+        return Ok(()); // a user has joined it again
     }
     let text = |text: String| ByteString(text.into_bytes());
     let patch = json!({

@@ -45,7 +45,7 @@ pub(crate) enum NoLink {
     BadNetworks(String),
     /// Another `Cluster` is the member that this cluster is.
     Twin(ClusterId),
-    /// The Secret was made for another `Cluster`, or nobody knows for which.
+    /// The Secret was made for another `Cluster`, or it is not known for which.
     NotItsOwn {
         secret: String,
         of: Option<String>,
@@ -68,7 +68,7 @@ pub(crate) enum NoLink {
 }
 
 impl NoLink {
-    /// Whether somebody asks for what is not his, rather than for something incomplete.
+    /// Whether a Cluster asks for what is not its own, rather than for something incomplete.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Self::Twin(_)
@@ -377,7 +377,7 @@ impl Roster {
         if !self.joined.contains_key(id) {
             commands.push(Command::Join(id.clone()));
         }
-        // Where nobody has said which cluster it is, it is the one that answered first.
+        // Where it is not said which cluster it is, it is the one that answered first.
         let first = || self.identified.get(id).and_then(|(_, answered)| answered.uid.as_deref());
         let uid = self.pin(id).or_else(first).map(str::to_owned);
         self.joined.insert(id.clone(), uid);
@@ -435,7 +435,7 @@ impl Roster {
         }
     }
 
-    /// Its answer was no good: it is blocked, nobody else is, and it is asked again.
+    /// Its answer was no good: it is blocked, no other is, and it is asked again.
     fn refuse(&mut self, id: &ClusterId, link: Link, why: NoLink, commands: &mut Vec<Command>) {
         self.block(id, why, commands);
         self.question(id, link, When::Later, commands);
@@ -503,7 +503,7 @@ impl Roster {
     }
 
     /// The member that this cluster is already. One that bears its own name is itself, whoever claims the same uid: so a liar
-    /// shadows nobody.
+    /// shadows no member.
     fn twin(&self, id: &ClusterId, answered: &Answered) -> Option<ClusterId> {
         let uid = answered.uid.as_deref()?;
         let mut others =
@@ -512,7 +512,7 @@ impl Roster {
             Some(called) if called == id => None,
             Some(called) => others.find(|other| other == called),
             None if self.before.get(id).is_some_and(|before| before.as_deref() == Some(uid)) => None,
-            // Nobody has been there yet: the one that runs, else the oldest, is the member.
+            // No Cluster has been there yet: the one that runs, else the oldest, is the member.
             None => {
                 let rank = |id: &ClusterId| {
                     let created = self.wanted.get(id).map_or(i64::MAX, |wanted| wanted.created);

@@ -1,5 +1,5 @@
 //! One member, seen from the hub: what goes down to it, and where what it says is heard. Who opened the link does not matter to
-//! anybody else; today it is always the hub, with clients made of a `Cluster` and its Secret.
+//! the rest of the hub; today it is always the hub, with clients made of a `Cluster` and its Secret.
 
 use std::fmt;
 use std::sync::Arc;

@@ -122,7 +122,7 @@ async fn stamps(client: &Client) -> Result<bool, kube::Error> {
     Ok(made.annotations().get(AUTHOR).is_some_and(|stamp| stamp != "nobody" && stamp.starts_with('{')))
 }
 
-/// Takes stamps off that somebody may have written before the API server did: those of objects made before then, or of all.
+/// Takes stamps off that users may have written before the API server did: those of objects made before then, or of all.
 pub(crate) async fn clear(client: &Client, before: Option<Timestamp>) -> Result<(), kube::Error> {
     for (group, plural) in STAMPED {
         let gvk = GroupVersionKind::gvk(group, policy::V1ALPHA1, "");

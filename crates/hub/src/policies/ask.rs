@@ -43,7 +43,7 @@ pub(crate) struct Authors {
     known: BTreeMap<(Author, String), (Standing, Instant)>,
 }
 
-/// Whether what somebody wrote counts; if not, why.
+/// Whether what a user wrote counts; if not, why.
 pub(crate) type Standing = Result<(), String>;
 
 impl Authors {
@@ -56,7 +56,7 @@ impl Authors {
         self.rules.ask_again
     }
 
-    /// Everybody is asked about again.
+    /// All authors are asked about again.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
@@ -85,7 +85,7 @@ impl Authors {
     }
 }
 
-/// Answers questions until nobody asks any.
+/// Answers questions until all askers are gone.
 pub(super) async fn ask_all(
     client: Client,
     mut wanted: UnboundedReceiver<Question>,
@@ -193,7 +193,7 @@ async fn right(
     Ok(Verdict::Allowed)
 }
 
-/// Whether an API server lets somebody do this.
+/// Whether an API server lets a user do this.
 async fn allowed(
     client: &Client,
     author: &Author,

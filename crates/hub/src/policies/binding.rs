@@ -122,7 +122,7 @@ pub(super) fn write(
     holders: &Holders,
     required_by: &[ObjectKey],
 ) -> Value {
-    // Its namespace goes only when nobody holds a copy: who does is said nowhere else.
+    // Its namespace goes only when no member holds a copy: who does is said nowhere else.
     let mut meta = json!({ "name": binding.name, "finalizers": [finalizer_of(binding)] });
     if !binding.namespace.is_empty() {
         meta["namespace"] = binding.namespace.as_str().into();

@@ -4,7 +4,7 @@
 //!   templates, policies, clusters ─▶ placer ─▶ binding written, with who may hold a copy ─▶ orders to members
 //!   reports of members ─▶ status of the binding, status of the template
 //! ```
-//! Nothing is ordered before its binding says who may hold a copy, and a binding goes only when nobody does: so a hub that is killed
+//! Nothing is ordered before its binding says who may hold a copy, and a binding goes only when no member does: so a hub that is killed
 //! at any moment leaves nothing behind that the next one does not know of.
 
 mod authors;
@@ -132,12 +132,12 @@ pub(super) enum Command {
     Tell { of: ObjectKey, uid: String, warning: bool, reason: &'static str, message: String },
 }
 
-/// A template that somebody holds, or should.
+/// A template that some member holds, or should.
 #[derive(Debug, Default)]
 struct Item {
     binding: Option<ObjectKey>,
     placed: Option<Placed>,
-    /// Copies stay, and are nobody's.
+    /// Copies stay, and are managed by Atoll no more.
     preserve: bool,
     holders: Holders,
     /// What each member was ordered last.
@@ -145,9 +145,9 @@ struct Item {
     /// The binding as it was last written, and whether that is done.
     written: Value,
     persisted: bool,
-    /// Somebody else's stands in its place, until ours is written.
+    /// One of another owner stands in its place, until ours is written.
     anew: bool,
-    /// The seal of the one that was last written over somebody's changes: done once for each.
+    /// The seal of the one that was last written over a user's changes: done once for each.
     repaired: Value,
     status: Value,
     template_status: Value,
@@ -168,7 +168,7 @@ pub(super) struct Propagator {
     items: BTreeMap<ObjectKey, Item>,
     /// Whose a binding is.
     bindings: BTreeMap<ObjectKey, ObjectKey>,
-    /// Bindings that somebody deleted, and that wait for us; and namespaces that go.
+    /// Bindings that a user deleted, and that wait for us; and namespaces that go.
     deleted: BTreeSet<ObjectKey>,
     /// Bindings that are there and not the hub's: nothing follows from them.
     unbelieved: BTreeSet<ObjectKey>,
@@ -184,7 +184,7 @@ pub(super) struct Propagator {
     /// The Services of `MultiClusterServices`, what was last said of them, and those of which something may be new.
     implied: BTreeMap<ObjectKey, (ServiceKey, Copied)>,
     implied_news: BTreeSet<ObjectKey>,
-    /// Templates of which nobody knows yet whether their policies count.
+    /// Templates of which it is not known yet whether their policies count.
     undecided: BTreeSet<ObjectKey>,
     /// Why `MultiClusterServices` do not count.
     implied_refused: BTreeMap<ObjectKey, String>,
@@ -547,7 +547,7 @@ impl Propagator {
             let order = match copy {
                 None if item.preserve => Order::Release,
                 None => Order::Drop,
-                // As long as nobody has answered, nothing is ordered and nothing is said.
+                // As long as there is no answer, nothing is ordered and nothing is said.
                 Some(Copy { object: Err(Withheld::Unchecked), .. }) => continue,
                 Some(Copy { object: Err(why), .. }) => {
                     item.ordered.remove(&id); // when it counts again, it is ordered again
@@ -648,7 +648,7 @@ fn namespace_key(name: &str) -> ObjectKey {
     ObjectKey { kind: Kind::new("v1", "Namespace"), namespace: String::new(), name: name.to_owned() }
 }
 
-/// Whether somebody has deleted it, and something holds it up.
+/// Whether it was deleted, and something holds it up.
 fn is_going(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }

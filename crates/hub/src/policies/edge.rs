@@ -25,7 +25,7 @@ pub(super) fn policy_id(key: &ObjectKey) -> PolicyId {
 
 /// Who wrote it, as its API server says.
 pub(super) fn stamp(written: Option<&str>, stamps: Stamps) -> Stamp {
-    let written = written.filter(|_| stamps.genuine); // else anybody could have written it
+    let written = written.filter(|_| stamps.genuine); // else any user could have written it
     match (written.and_then(Author::read), stamps.unstamped) {
         (Some(author), _) => Stamp::By(Arc::new(author)),
         (None, Unstamped::Allow) => Stamp::Unchecked,

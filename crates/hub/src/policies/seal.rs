@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_that_somebody_has_changed_is_not_believed() {
+    fn a_binding_that_a_user_has_changed_is_not_believed() {
         let sealer = Sealer::new(b"key", false);
         let (key, good) = own(&object("Secret", "shop", "keys"), &sealer);
         for (at, value) in [

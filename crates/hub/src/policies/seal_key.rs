@@ -45,7 +45,7 @@ pub(crate) async fn make(client: &Client, namespace: &str) -> Result<Vec<u8>, Se
     };
     match api.create(&PostParams::default(), &secret).await {
         Ok(_) => Ok(key),
-        // Somebody was faster.
+        // Another replica was faster.
         Err(error) if code(&error) == Some(409) => read(api.get(SECRET).await?),
         Err(error) => Err(error.into()),
     }

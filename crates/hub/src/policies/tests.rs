@@ -55,7 +55,7 @@ impl Cluster {
         Ok(Self(Client::new(api.admin(), "default"), api))
     }
 
-    /// The same cluster for somebody else.
+    /// The same cluster for another user.
     fn used_by(&self, name: &str, groups: &[&str]) -> Self {
         let user = User::authenticated(name, groups.iter().map(|group| (*group).to_owned()));
         Self(Client::new(self.1.service(user), "default"), self.1.clone())
@@ -283,7 +283,7 @@ async fn a_deployment_and_its_service_go_where_their_policy_says_and_leave_with_
     // The policy goes: nothing changes, and the template is still followed.
     hub.delete(&policy_key).await?;
     world
-        .binding(&web, "nobody claims it", |found| {
+        .binding(&web, "no policy claims it", |found| {
             found["metadata"]["annotations"].get("propagationpolicy.karmada.io/name").is_none()
         })
         .await?;
@@ -332,7 +332,7 @@ async fn a_changed_policy_moves_copies_also_those_of_a_member_that_is_down() -> 
     world.down(1);
     world.hub.apply(&policy("PropagationPolicy", "all", all, to(&["member2"]))).await?;
     world.member(2).has(&settings).await?;
-    ensure!(!world.member(1).get(&settings).await?.is_null(), "nobody could tell it");
+    ensure!(!world.member(1).get(&settings).await?.is_null(), "it could not be told");
     // Not even a restart of the hub makes it forget.
     world.restart().await;
     world.member(1).lacks(&settings).await?;

@@ -113,7 +113,7 @@ impl Trial {
             && object["metadata"]["labels"][label::SKIP_NAMESPACE] != "true"
     }
 
-    /// What was planned anew, and the kinds that policies would speak of, and whose templates nobody knows yet.
+    /// What was planned anew, and the kinds that policies would speak of, and whose templates are not known yet.
     pub(crate) fn moved(&mut self) -> (Vec<Moved>, BTreeSet<Kind>) {
         let mut planned: BTreeMap<ObjectKey, Outcome> = BTreeMap::new();
         let mut new = BTreeSet::new();

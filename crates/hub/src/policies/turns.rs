@@ -1,5 +1,5 @@
 //! How much the hub asks in an author's name: few questions at once, so many per second, and a bounded number that wait. Whoever writes
-//! many policies waits for their own answers, and nobody else does. Pure: time is an argument, from any beginning on.
+//! many policies waits for their own answers, and no other author does. Pure: time is an argument, from any beginning on.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use super::core::{Event, Source};
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Watches a kind for as long as somebody listens; waits for it if it is not served.
+/// Watches a kind for as long as its events are received; waits for it if it is not served.
 pub(super) async fn watch(client: Client, kind: Kind, source: Source, events: UnboundedSender<Event>) {
     let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
     let mut known = Known::default();

@@ -36,7 +36,7 @@ pub(super) enum Write {
     Delete,
 }
 
-/// What a write is about: two of the same replace each other. They come in this order: members wait for bindings, nobody for the rest.
+/// What a write is about: two of the same replace each other. They come in this order: members wait for bindings, and not for the rest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WriteKey {
     /// The object itself, or its status.
@@ -60,7 +60,7 @@ impl std::fmt::Display for Part {
     }
 }
 
-/// Carries out writes until nobody sends any.
+/// Carries out writes until all senders are gone.
 pub(super) async fn write_all(
     client: Client,
     permit: Permit,

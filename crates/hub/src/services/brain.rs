@@ -91,7 +91,7 @@ pub(crate) struct Brain {
     refusals: Refusals,
     words: Words,
     lag: Lag,
-    /// Services whose plans were handed out since somebody asked.
+    /// Services whose plans were handed out since the last question.
     handed_out: BTreeSet<ServiceKey>,
     /// Where members are, which none of them can change.
     pins: Pins,
@@ -219,7 +219,7 @@ impl Brain {
                 Some(NoImport::NotReady(import.ready.clone(), import.notes.clone()))
             }
             Some(Some(ImportPlan::Present { .. } | ImportPlan::Untouched(_)) | None) => None,
-            // No plan is kept of what nobody has anything of.
+            // No plan is kept of what no cluster has anything of.
             None => self.settle.is_none().then_some(NoImport::Absent(WhyAbsent::NotExported)),
         };
         Some(to.clusters.iter().filter_map(|id| Some((id.clone(), why(id)?))).collect())
@@ -338,7 +338,7 @@ impl Brain {
             }
             Up::Unreachable { silent_for, .. } => {
                 let since = at.checked_sub(silent_for).unwrap_or(at);
-                // One that leaves is asked too, and is nobody's loss.
+                // One that leaves is asked too, and is no loss.
                 let member = self.engine.world().clusters.contains_key(id);
                 noted.reachable = (member && self.liveness.unreachable(id, since)).then_some(false);
                 if noted.reachable.is_some() {

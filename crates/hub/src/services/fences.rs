@@ -20,7 +20,7 @@ pub(crate) async fn list(client: &Client) -> Result<Vec<Policy>, kube::Error> {
     Ok(policies.items.iter().map(read).collect())
 }
 
-/// Says all policies whenever one has changed, until nobody listens. Before they are listed anew nothing is said: half a list would open
+/// Says all policies whenever one has changed, until its receiver ends. Before they are listed anew nothing is said: half a list would open
 /// or close what it should not.
 pub(crate) async fn follow(client: Client, news: UnboundedSender<Vec<Policy>>) {
     let mut events = pin!(watch(Api::<SharingPolicy>::all(client), Config::default()));

@@ -95,7 +95,7 @@ pub(crate) fn ports(template: &Value) -> Vec<ImportPort> {
 pub(crate) enum Derived {
     /// As it should be.
     Usable,
-    /// On its way, or nobody has said.
+    /// On its way, or nothing was said.
     Awaited,
     /// Not to be had, and why.
     Refused(String),

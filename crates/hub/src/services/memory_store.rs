@@ -112,7 +112,7 @@ async fn write(
 ) -> (ServiceKey, Ended, Option<Version>) {
     let key = key_of(&update).clone();
     if !permit.holds() {
-        tokio::time::sleep(REST).await; // somebody else may lead by now
+        tokio::time::sleep(REST).await; // another replica may lead by now
         return (key, Ended::Failed, known);
     }
     let tried = tokio::time::timeout(DEADLINE, attempt(api, known.as_ref(), &update)).await;

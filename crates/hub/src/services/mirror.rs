@@ -104,7 +104,7 @@ impl Mirror {
     }
 }
 
-/// The slices of all sources as others hold them, and the sources whose slices nobody knows.
+/// The slices of all sources as others hold them, and the sources whose slices are not known.
 fn wanted(plan: &Plan) -> (BTreeMap<SliceName, Arc<Slice>>, BTreeSet<ClusterId>) {
     let (mut wanted, mut kept) = (BTreeMap::new(), BTreeSet::new());
     for (importer, part) in &plan.clusters {

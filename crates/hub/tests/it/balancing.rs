@@ -201,7 +201,7 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     says(&world, &second, "already exists").await?;
     ensure!(world.hub.get(&theirs).await?["data"] == json!({"mine": "yes"}));
     world.hub.delete(&theirs).await?;
-    // Another port of the same address is nobody's.
+    // Another port of the same address is free.
     world.members[0].apply(service("clash", 81)).await?;
     says(&world, &clash, "it has the address 192.0.2.1, but no backends").await?;
     says(&world, &second, "it has the address 192.0.2.2, but no backends").await?;
@@ -211,7 +211,7 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     // It does not wait for its next try when its owner does something about it.
     world.hub.apply(mcs("third", &json!({"atoll.dev/lb-addresses": "192.0.2.2"}))).await?;
     says(&world, &third, "TCP port 80 of 192.0.2.2 is used by shop/second").await?;
-    // Nor when somebody else makes room.
+    // Nor when another service makes room.
     world.hub.delete(&second).await?;
     says(&world, &third, "it has the address 192.0.2.2, but no backends").await?;
     world.members[0].apply(slice("third", &["10.1.0.9"], 8080)).await?;
@@ -231,7 +231,7 @@ async fn what_can_not_be_is_said_in_the_condition() -> Outcome {
     world.run();
     says(&world, &outside, "overlaps the pod network 192.0.2.0/24 of member1").await?;
 
-    // Where load balancers are somebody else's, nothing is done about them.
+    // Where load balancers belong to another controller, nothing is done about them.
     world.halt().await?;
     world.balancing = Balancing::Off;
     world.hub.apply(mcs("theirs", &json!({}))).await?;
@@ -266,7 +266,7 @@ async fn ask(address: SocketAddr) -> anyhow::Result<String> {
     Ok(said)
 }
 
-/// A port that nobody has at the moment.
+/// A port that no program has at the moment.
 fn free_port() -> anyhow::Result<u16> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
@@ -342,7 +342,7 @@ async fn a_balancer_carries_what_the_hub_published_also_when_the_hub_is_gone() -
     let _ = second.await;
     is_left().await?;
 
-    // The hub is back, and the service is deleted: nobody listens there any more.
+    // The hub is back, and the service is deleted: no balancer listens there any more.
     let third = run(world.hub.client.clone());
     answers("the hub is back").await?;
     world.hub.delete(&object).await?;

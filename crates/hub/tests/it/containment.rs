@@ -75,7 +75,7 @@ async fn kube_dns_does_not_cross() -> Outcome {
     let world = World::start(2).await?;
     serves(&world.members[0], "kube-system", "kube-dns", "10.1.0.10").await?;
     world.members[0].apply(export_of("kube-system", "kube-dns")).await?;
-    // Beside it, what is nobody's system.
+    // Beside it, what is no system namespace.
     serves(&world.members[0], "shop", "web", "10.1.0.11").await?;
     world.members[0].apply(export_of("shop", "web")).await?;
     comes_to_hold(&world.members[1], "shop", "web", &["10.1.0.11"]).await?;
@@ -158,7 +158,7 @@ fn secret_of(member: &str) -> Value {
 
 /// Whoever may write `clusters` opens no address to a member, and denies none to another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_writer_of_clusters_declares_nobodys_networks() -> Outcome {
+async fn a_writer_of_clusters_declares_no_members_networks() -> Outcome {
     let world = World::start(3).await?;
     let cluster = |name: &str| json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}});
     world.hub.annotate(&secret_of("member1"), "atoll.dev/pod-cidrs", "10.1.0.0/16").await?;

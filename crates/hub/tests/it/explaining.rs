@@ -187,7 +187,7 @@ async fn a_hub_on_another_api_server_is_registered_there_while_it_leads() -> Out
         Request::get(WEB).header("x-remote-user", user).header("x-remote-group", "system:authenticated")
     };
     until("ann may ask", async || {
-        // Nobody is believed before the hub has read whom to believe.
+        // No client is believed before the hub has read whom to believe.
         Ok(match send(&front, of("ann"), &Value::Null).await {
             Ok((200 | 404, answer)) => Ok(answer),
             Ok((_, answer)) => Err(answer),

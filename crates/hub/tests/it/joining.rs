@@ -40,7 +40,7 @@ async fn says(world: &World, name: &str, reason: &str) -> anyhow::Result<String>
     Ok(ready(&found)["message"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Somebody who listens for tokens, and never says a word.
+/// A server that listens for tokens, and never says a word.
 struct Listener {
     address: String,
     heard: Arc<Mutex<Vec<u8>>>,
@@ -114,7 +114,7 @@ async fn a_cluster_object_that_points_at_anothers_secret_gets_no_byte_of_its_tok
     // The person at the command line is no easier to deceive.
     let reached = atoll_hub::reach::member(&world.hub.client, "tls").await;
     ensure!(reached.is_err(), "{:?}", reached.map(|config| config.cluster_url));
-    ensure!(listener.heard().is_empty(), "somebody connected: {}", listener.heard());
+    ensure!(listener.heard().is_empty(), "a client connected: {}", listener.heard());
     is_ready(&world, "member1").await?;
     // A forged object goes at once, and leaves the Secret to its owner.
     world.hub.delete(&cluster("tls")).await?;
@@ -152,7 +152,7 @@ async fn a_member_whose_endpoint_or_proxy_is_changed_sends_nothing_there_and_com
         .await?;
         is_ready(&world, "member1").await.with_context(|| attack.to_string())?;
     }
-    ensure!(listener.heard().is_empty(), "somebody connected: {}", listener.heard());
+    ensure!(listener.heard().is_empty(), "a client connected: {}", listener.heard());
     world.halt().await
 }
 
@@ -176,7 +176,7 @@ async fn a_secret_of_another_namespace_is_neither_read_nor_deleted() -> Outcome 
     world.hub.becomes(&cluster("evil"), "it is told so", told).await?;
     atoll_hub::unjoin::unjoin(&world.hub.client, HUB, "evil", true, Duration::from_secs(10)).await?;
     ensure!(!world.hub.get(&theirs).await?.is_null(), "a Secret of another namespace was deleted");
-    ensure!(listener.heard().is_empty(), "somebody connected: {}", listener.heard());
+    ensure!(listener.heard().is_empty(), "a client connected: {}", listener.heard());
     world.halt().await
 }
 

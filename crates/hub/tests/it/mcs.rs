@@ -106,7 +106,7 @@ async fn consumers_get_the_service_and_the_providers_slices_and_conditions_tell_
         ensure!(there["spec"]["ports"][0]["port"] == 80, "{there:#}");
     }
 
-    // Two providers, of which one consumes; then the other way round; then somebody who does not exist.
+    // Two providers, of which one consumes; then the other way round; then a cluster that does not exist.
     world.hub.apply(mcs("serve", between(&["member1", "member2"], &["member2"]))).await?;
     m2.reaches("serve", &["10.1.0.1"]).await?;
     world.hub.apply(mcs("serve", between(&["member2"], &["member1"]))).await?;
@@ -205,7 +205,7 @@ async fn manifests_are_checked_in_karmadas_words() -> Outcome {
     }
     for rule in atoll_api::crds::rules::MULTI_CLUSTER_SERVICE {
         let of_rule = |(at, words): &(String, &str)| at == rule.at && rule.message.contains(words);
-        ensure!(tried.iter().any(of_rule), "nobody breaks the rule on {:?}: {}", rule.at, rule.message);
+        ensure!(tried.iter().any(of_rule), "no object breaks the rule on {:?}: {}", rule.at, rule.message);
     }
     let fine = json!({"ports": [{"port": 80}, {"port": 81}, {"name": "x", "port": 82}]});
     ensure!(ready(mcs("web", fine)).await.is_ok());
@@ -410,7 +410,7 @@ async fn names_that_clash_or_are_too_long_exports_and_ports() -> Outcome {
     world.members[2].becomes(&imported, "the export is imported", |found| !found.is_null()).await?;
     world.members[2].reaches("serve", &all).await?;
 
-    // A port that nobody has crosses nowhere, and that is said.
+    // A port that no service has crosses nowhere, and that is said.
     let mut filtered = mcs("serve", between(&["member1", "member2"], &["member3"]));
     filtered["spec"]["ports"] = json!([{"port": 81}]);
     world.hub.apply(filtered).await?;

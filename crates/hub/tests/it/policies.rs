@@ -60,7 +60,7 @@ async fn a_namespace_goes_when_members_have_let_go_of_what_came_from_it() -> Out
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_binding_that_somebody_deletes_comes_again_and_members_lose_nothing() -> Outcome {
+async fn a_binding_that_a_user_deletes_comes_again_and_members_lose_nothing() -> Outcome {
     let mut world = brought().await?;
     let before = world.hub.get(&binding()).await?;
     let copy = world.members[0].get(&settings()).await?;

@@ -92,7 +92,7 @@ async fn a_tenant_takes_a_free_port_of_anothers_address_and_is_refused_without_b
 
     // The honest use: each names the other, in whichever order.
     world.hub.apply(mcs("billing", Some(ADDRESS), Some("shop"))).await?;
-    is_refused(&world, "billing", NOT_YOURS).await.context("nobody has asked shop yet")?;
+    is_refused(&world, "billing", NOT_YOURS).await.context("shop has not consented yet")?;
     world.hub.apply(mcs("shop", None, Some("billing/web"))).await?;
     has(&world, "billing", ADDRESS).await?;
     ensure!(places(&world, "billing").await? == ["192.0.2.1:82"]);
@@ -129,7 +129,7 @@ async fn a_thief_who_was_in_before_the_upgrade_is_put_out() -> Outcome {
     has(&world, "billing", ADDRESS).await?;
     world.halt().await?;
     for (namespace, turns) in [("shop", ""), ("billing", "192.0.2.1=1")] {
-        // As an earlier release left it: nobody's consent, and the first has no turn.
+        // As an earlier release left it: without consent, and the first has no turn.
         world.hub.annotate(&published(namespace), "atoll.dev/lb-share-with", "").await?;
         world.hub.annotate(&published(namespace), "atoll.dev/lb-turns", turns).await?;
         world.hub.apply(mcs(namespace, (namespace == "billing").then_some(ADDRESS), None)).await?;

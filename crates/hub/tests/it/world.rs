@@ -81,7 +81,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The same cluster, for somebody else.
+    /// The same cluster, for another user.
     pub(crate) fn as_user(&self, client: Client) -> Self {
         let (api, pki) = (self.api.clone(), Arc::clone(&self.pki));
         Self { name: self.name.clone(), client, api, pki, server: None }
@@ -123,7 +123,7 @@ impl Cluster {
         Ok(kube::Config::from_custom_kubeconfig(read, &kube::config::KubeConfigOptions::default()).await?)
     }
 
-    /// Nobody reaches it any more.
+    /// No client reaches it any more.
     pub(crate) fn cut(&self) {
         if let Some((_, task)) = &self.server {
             task.abort();

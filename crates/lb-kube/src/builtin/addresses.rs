@@ -123,7 +123,7 @@ fn any(pool: &Pool, wanted: &Wanted<'_>, taken: &Taken) -> Result<Vec<IpAddr>, R
     Ok(chosen)
 }
 
-/// Whether somebody had the address first and does not agree.
+/// Whether another service had the address first and does not agree.
 pub(super) fn is_lost(address: IpAddr, taken: &Taken) -> bool {
     taken.get(&address).into_iter().flatten().any(|one| one.first && !one.agrees)
 }

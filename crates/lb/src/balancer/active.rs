@@ -27,7 +27,7 @@ pub(super) struct Active {
     pub(super) lost: Vec<SocketAddr>,
     pub(super) by_kernel: bool,
     pub(super) bound: Result<SocketAddr, Unbound>,
-    /// Until when somebody may come in who was at the door when it was closed.
+    /// Until when a client may come in that was at the door when it was closed.
     pub(super) door: Duration,
 }
 

@@ -121,7 +121,7 @@ impl Reconciler {
                 hold = Instant::now() + HOLD;
                 self.vips.hold().await;
             }
-            // Before it is known what is wanted, nobody knows what is not.
+            // Before it is known what is wanted, it is not known what is not.
             if self.begun {
                 self.vips.release(&addresses(&self.closing)).await;
             }
@@ -185,7 +185,7 @@ impl Reconciler {
         if news {
             self.show();
         }
-        // After the rules, or they would come back to where they were. There may be very many: nobody waits.
+        // After the rules, or they would come back to where they were. There may be very many: they are not waited for.
         if !cut.is_empty() {
             tokio::spawn(async move {
                 for (protocol, listener, backend) in cut {

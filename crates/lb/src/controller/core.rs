@@ -167,7 +167,7 @@ impl Core {
         let mut commands = Vec::new();
         let key = match event {
             Event::Seen(key, object) => {
-                // The same name with another uid: the old one went while nobody looked.
+                // The same name with another uid: the old one went while the controller did not look.
                 let namesakes: Vec<Key> = self
                     .services
                     .iter()

@@ -59,7 +59,7 @@ pub async fn run(
                     }
                     Command::Note(key, note, text) => return services.note(&key, note, &text).await,
                 };
-                // Nobody listens any more: it is over.
+                // The controller listens no more: it is over.
                 let _ = ended.send(event);
             });
         }

@@ -28,7 +28,7 @@ impl Plan {
 pub(crate) struct Forward {
     pub(crate) protocol: Protocol,
     pub(crate) listener: SocketAddr,
-    /// Who has which place of the hash. Empty if there is nobody: then the kernel refuses clients by itself.
+    /// Who has which place of the hash. Empty if there is no backend: then the kernel refuses clients by itself.
     pub(crate) places: Vec<SocketAddr>,
     /// All connections of a client alike.
     pub(crate) by_client: bool,

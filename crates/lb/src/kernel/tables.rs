@@ -33,7 +33,7 @@ pub(super) async fn replace(plan: &Plan) -> nlink::Result<()> {
     let connection = Connection::<Nftables>::new()?;
     let mut transaction = connection.transaction();
     for family in [Family::Ip, Family::Ip6] {
-        // Nobody but us makes or deletes it.
+        // Only we make or delete it.
         if connection.list_tables_in(family).await?.iter().any(|table| table.name == TABLE) {
             transaction = transaction.del_table(TABLE, family);
         }

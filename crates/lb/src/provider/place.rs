@@ -1,5 +1,5 @@
 //! Where a provider is, and how it is spoken to: by a Unix socket, or by TLS that both sides prove themselves in. What a provider is told
-//! (backends, annotations) and what it answers (addresses) is nobody else's, so plain text is for trials on one machine only.
+//! (backends, annotations) and what it answers (addresses) is no other program's, so plain text is for trials on one machine only.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

@@ -187,7 +187,7 @@ pub(super) fn status_in(status: Option<v1::Status>) -> Result<Status, Nonsense> 
 }
 
 /// Whether clients outside can reach it: what is each machine's own (loopback, link-local, which a cloud's metadata has too) leads them
-/// to somebody else.
+/// to another machine.
 fn is_usable(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => {

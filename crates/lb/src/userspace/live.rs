@@ -24,7 +24,7 @@ pub(crate) enum Report {
 /// Reports, with the listener's number and the backend.
 pub(crate) type Reports = mpsc::UnboundedSender<(u64, SocketAddr, Report)>;
 
-/// One backend of one listener, for as long as somebody is connected to it.
+/// One backend of one listener, for as long as a client is connected to it.
 #[derive(Debug)]
 pub(crate) struct BackendState {
     pub(crate) address: SocketAddr,
@@ -64,7 +64,7 @@ impl BackendState {
         }
     }
 
-    /// Whether it is lost since now. Where nobody is better off, whoever is picked is not: its flows would only come back to it.
+    /// Whether it is lost since now. Where no backend is better off, whoever is picked is not: its flows would only come back to it.
     pub(crate) fn stand(&self, standing: Standing, picked: bool) -> bool {
         let (code, bad) = match standing {
             Standing::Usable => (0, false),
@@ -158,7 +158,7 @@ pub(crate) struct Live {
     pub(crate) view: ArcSwap<View>,
     pub(crate) reports: Reports,
     pub(crate) open: AtomicUsize,
-    /// Clients that were sent away, because of a limit or because nobody was there.
+    /// Clients that were sent away, because of a limit or because no backend was there.
     pub(crate) over_limit: AtomicU64,
     pub(crate) nobody: AtomicU64,
     by_client: Mutex<HashMap<IpAddr, usize>>,

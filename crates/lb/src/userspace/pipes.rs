@@ -54,7 +54,7 @@ pub(crate) fn take() -> io::Result<Pipe> {
     Err(io::Errno::NOBUFS)
 }
 
-/// Keeps it for the next, unless somebody's bytes are left in it.
+/// Keeps it for the next, unless a connection's bytes are left in it.
 pub(crate) fn give_back(pipe: Pipe) {
     if pipe.holds == 0 {
         SPARE.with_borrow_mut(|spare| {

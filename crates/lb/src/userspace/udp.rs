@@ -37,7 +37,7 @@ struct Flow {
     _place: OpenConnection,
     /// Goes up with every datagram, either way.
     moved: AtomicU64,
-    /// Told when another has taken its place, or nobody listens any more.
+    /// Told when another has taken its place, or its listener has ended.
     ended: Notify,
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn carry_all(socket: UdpSocket, live: Arc<Live>, mut closing: o
             _ = &mut closing => break,
             received = socket.recv_from(&mut buffer) => match received {
                 Ok((length, from)) => forward(&buffer[..length], from, &socket, &flows, &live).await,
-                // An answer found nobody at home, which the kernel tells the next reader.
+                // An answer found no listening client, which the kernel tells the next reader.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot read a datagram");
@@ -62,7 +62,7 @@ pub(crate) async fn carry_all(socket: UdpSocket, live: Arc<Live>, mut closing: o
             }
         }
     }
-    // They hold the socket, and the kernel would go on giving it clients whom nobody hears.
+    // They hold the socket, and the kernel would go on giving it clients whom no task hears.
     for (_, flow) in lock(&flows).drain() {
         flow.ended.notify_one();
     }
@@ -92,7 +92,7 @@ async fn forward(
                 flow.open.0.to_backend.fetch_add(datagram.len() as u64, Relaxed);
                 return;
             }
-            // An earlier datagram found nobody there.
+            // An earlier datagram found no backend there.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 live.failed(&flow.open.0);
                 end(flows, from, &flow);

@@ -24,7 +24,7 @@ use queue::Queue;
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// What waits for a person is tried again after this.
 const SLOW: Duration = Duration::from_secs(30);
-/// What nobody waits for is tried again after this.
+/// What is not urgent is tried again after this.
 const SLOWEST: Duration = Duration::from_secs(600);
 /// What others make is looked for again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -85,7 +85,7 @@ pub(crate) enum Request {
         uid: String,
         /// It is not ours yet.
         adopt: bool,
-        /// Somebody else sees to its replicas.
+        /// An autoscaler sees to its replicas.
         replicas: Option<Value>,
     },
     /// Make it so where all of it is ours.
@@ -145,7 +145,7 @@ enum Served {
     Asked,
     /// No; asked again at that time.
     Absent(Instant),
-    /// Nobody knows; asked again at that time.
+    /// It is not known; asked again at that time.
     Unknown(Instant, Failure),
     /// Yes; true when all that is ours has been seen.
     Yes(bool),
@@ -344,7 +344,7 @@ impl Core {
                 (Some(WhyNot::NamespaceAbsent(key.namespace.clone())), Some(LOOK_AGAIN))
             }
             Failure::Forbidden(_) => {
-                // What nobody asked for by name is not asked for again and again.
+                // What is only ensured is not asked for again and again.
                 let pause = if let Some(Order::Ensure(_)) = entry.order { SLOWEST } else { SLOW };
                 (Some(self.forbidden(verb, &key.kind)), Some(pause))
             }
@@ -493,7 +493,7 @@ fn hold(entry: &Entry, object: &Arc<Value>, conflict: ConflictResolution) -> Ste
         (Some(live), _) if live.deleting => Step::Tell(CopyState::NotApplied(WhyNot::Deleting)),
         (Some(live), _) if entry.applied == Some((entry.digest, live.fields)) => applied(live),
         (Some(live), _) => match &live.posted {
-            // As long as nobody has set a field of it, one write is enough.
+            // As long as no other field manager has set a field of it, one write is enough.
             Some(_) if live.alone && !live.adopted && is_whole(object) => Step::Send(Request::Replace {
                 object: Arc::clone(object),
                 uid: live.uid.clone(),

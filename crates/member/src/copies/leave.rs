@@ -22,7 +22,7 @@ pub struct LeaveCopiesError {
     why: String,
 }
 
-/// Takes all copies of these kinds away. Those that somebody deleted meanwhile are gone too.
+/// Takes all copies of these kinds away. Those that were deleted meanwhile are gone too.
 pub async fn leave_copies(
     identity: &Identity,
     clients: &Clients,

@@ -19,11 +19,11 @@ pub(crate) struct Live {
     /// It was there before us.
     pub(crate) adopted: bool,
     pub(crate) deleting: bool,
-    /// Which fields the API server holds to be ours: changes when somebody else changes one of them.
+    /// Which fields the API server holds to be ours: changes when another field manager changes one of them.
     pub(crate) fields: u64,
     /// `managedFields` for as long as ours are those of a POST, which apply would not take back.
     pub(crate) posted: Option<Value>,
-    /// Nobody but that POST, and PUTs of ours after it, has set a field.
+    /// Only that POST, and PUTs of ours after it, have set fields.
     pub(crate) alone: bool,
     /// How many replicas it has.
     pub(crate) replicas: Option<Value>,

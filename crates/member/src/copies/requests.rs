@@ -101,7 +101,7 @@ async fn carry_out(
         }
         Request::Delete { uid, revision } => {
             match api.delete(&key.name, &exactly(uid, revision)).await?.left() {
-                // Somebody's finalizer holds it up.
+                // A finalizer of another owner holds it up.
                 Some(left) if left.metadata.finalizers.as_ref().is_some_and(|list| !list.is_empty()) => left,
                 Some(_) | None => return Ok(Answer::Absent),
             }

@@ -31,7 +31,7 @@ pub(super) enum Verdict {
     Read,
     /// This is to be sent; the print is what the object should then say.
     Send(Request, Option<Fingerprint>),
-    /// It is somebody else's.
+    /// It has another owner.
     Blocked(Problem),
 }
 
@@ -80,7 +80,7 @@ impl Core {
         }
         let object =
             |kind, name: &str| ObjectName { kind, namespace: Some(key.namespace.clone()), name: name.into() };
-        // An import of somebody else means that somebody else serves it here, unless we do: then it was ours, or came later.
+        // An import of another owner means that the other one serves it here, unless we do: then it was ours, or came later.
         let serving = self.cache.held.get(key).is_some_and(|held| !held.services.is_empty());
         let import =
             Some(object(Kind::Import, key.name.as_str())).filter(|_| kind == Kind::Import || !serving);
@@ -132,7 +132,7 @@ impl Core {
         let body = wanted::service(key, import, derived);
         let print = self.cache.printer.print(Some(&body));
         let Some(service) = service else {
-            // Made anew after somebody deleted it: ask for the addresses that its users know.
+            // Made anew after it was deleted: ask for the addresses that its users know.
             let known = held.and_then(|held| held.import.as_ref()).map(|import| &import.ips[..]);
             let wish = !body.headless
                 && self.unwished.get(key).is_none_or(|refused| *refused < super::outcome::WISHES);
@@ -143,7 +143,7 @@ impl Core {
             return verdict;
         }
         if misshapen(service, body.headless, &body.families) {
-            // Slices that nobody could write again must not go with it.
+            // Slices that could not be written again must not go with it.
             let kept = |held: &Held| {
                 held.slices.values().any(|slice| {
                     part.is_some_and(|part| wanted::keeps(part, slice.intent, slice.source.as_ref()))
@@ -286,7 +286,7 @@ impl Core {
         slices.into_iter().chain(service).filter(under_way).collect()
     }
 
-    /// A slice whose contents nobody knows: it only follows the derived Service.
+    /// A slice whose contents are not known: it only follows the derived Service.
     fn judge_kept(&self, key: &ServiceKey, name: &SliceName, plan: &ImportPlan) -> Verdict {
         if matches!(plan, ImportPlan::Untouched(_)) {
             return Settled;

@@ -33,7 +33,7 @@ pub enum Event {
     ListStarted(Kind),
     /// The list of a kind is complete.
     Listed(Kind),
-    /// A kind that we can do without can't be listed: nobody waits for it any longer.
+    /// A kind that we can do without can't be listed: it is not awaited any longer.
     Unlisted(Kind),
     /// An object is there.
     Seen(Seen),
@@ -49,7 +49,7 @@ pub enum Event {
     Permitted(bool),
     /// What the cluster can do.
     Capable(Capabilities),
-    /// Somebody should know.
+    /// The operator should know.
     Noticed(Problem),
     /// Time has passed.
     Tick,
@@ -62,7 +62,7 @@ pub enum Seen {
     Namespace(Namespace, NamespaceState),
     /// A node: its addresses, and the networks of its pods.
     Node(NodeName, Nodes),
-    /// A Service of somebody else, or of another hub.
+    /// A Service of another owner, or of another hub.
     Service(ServiceKey, ServiceFact),
     /// A derived Service of ours.
     OwnService(OwnService),
@@ -76,7 +76,7 @@ pub enum Seen {
     Export(SeenExport),
     /// A ServiceExport with a name that no Service can have.
     MisnamedExport(MisnamedExport),
-    /// A ServiceImport of somebody else, or of another hub.
+    /// A ServiceImport of another owner, or of another hub.
     Import(ServiceKey),
     /// A ServiceImport of ours.
     OwnImport(OwnImport),
@@ -264,7 +264,7 @@ pub enum Request {
     Import(ImportBody, Option<Version>),
     /// Make the slice, or replace it.
     Slice(SliceBody, Option<Version>),
-    /// Hang a slice, whose contents nobody knows, on another Service.
+    /// Hang a slice, whose contents are not known, on another Service.
     Attach {
         /// The slice's namespace and service.
         of: ServiceKey,

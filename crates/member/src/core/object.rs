@@ -105,7 +105,7 @@ pub struct Version {
     pub uid: Uid,
     /// Its `resourceVersion`.
     pub revision: u64,
-    /// Whether it is on its way out, held up by somebody's finalizer.
+    /// Whether it is on its way out, held up by a finalizer.
     pub deleting: bool,
     /// What others have hung on it; few objects have any.
     pub others: Option<Arc<Others>>,

@@ -164,7 +164,7 @@ impl Core {
 
     fn note_deleted(&mut self, target: &Target) {
         let Some(key) = target.service().cloned() else { return };
-        // A Service with a finalizer of somebody else stays for a while; its Gone event comes later.
+        // A Service with a finalizer of another owner stays for a while; its Gone event comes later.
         let object = named(target.kind(), &key.namespace, target.name());
         match target {
             Target::Service(..) | Target::Slice(..) => drop(self.cache.drop_object(&object)),
@@ -214,7 +214,7 @@ impl Core {
             Failure::Invalid(why) => {
                 if let (SentRequest::Create { wish: true }, Some(key)) = (request, target.service()) {
                     // The API server lets go of an address a moment after its Service: ask again before the
-                    // conclusion that somebody else has it by now.
+                    // conclusion that another Service has it by now.
                     *self.unwished.entry(key.clone()).or_default() += 1;
                     later(self, Some(WISH_AGAIN));
                     return;
@@ -233,7 +233,7 @@ impl Core {
         }
     }
 
-    /// The API server does not take what we write: nobody waits for it.
+    /// The API server does not take what we write: it is not waited for.
     fn refuse(&mut self, target: &Target, request: SentRequest, why: &str) {
         if matches!(request, SentRequest::Create { .. } | SentRequest::Update) {
             self.refused.insert(target.clone(), why.chars().take(LONGEST_WORDS).collect::<String>().into());
@@ -274,7 +274,7 @@ impl Core {
                 let theirs = matches!(seen, Seen::Slice(..) | Seen::OtherSlice(..));
                 self.see(seen);
                 if let (true, Target::Slice(key, name)) = (theirs, target) {
-                    // A dispatched slice can have any name: that somebody has it shows only now.
+                    // A dispatched slice can have any name: that another owner has it shows only now.
                     let object = named(target.kind(), &key.namespace, name.as_str());
                     self.cache.foreign.insert(object, self.gate.epoch(target.kind()));
                 }

@@ -125,7 +125,7 @@ impl Queue {
         }
     }
 
-    /// When somebody wakes next.
+    /// When the next target wakes.
     pub fn next_wake(&self) -> Option<Instant> {
         self.asleep.first().map(|(at, _)| *at)
     }

@@ -135,7 +135,7 @@ impl Core {
     }
 
     /// The service that an object of ours belongs to: the one that it names, unless only another one's plan has an object of this
-    /// name; somebody has edited the label then. `search`: even one that we did not know to have it.
+    /// name; the label was edited then. `search`: even one that we did not know to have it.
     fn whose(&self, object: &ObjectName, said: &ServiceKey, search: bool) -> ServiceKey {
         if self.wants(said, object) {
             return said.clone();
@@ -156,7 +156,7 @@ impl Core {
         }
     }
 
-    /// What was ours has lost our label, or was made anew by somebody else.
+    /// What was ours has lost our label, or was made anew by another owner.
     fn lost_to_others(&mut self, object: &ObjectName) {
         if let Some(key) = self.cache.drop_object(object) {
             self.look_at(&key);
@@ -403,7 +403,7 @@ pub(super) fn named(kind: Kind, namespace: &Namespace, name: &str) -> ObjectName
     ObjectName { kind, namespace: Some(namespace.clone()), name: name.into() }
 }
 
-/// All that needs to be known of a derived Service that somebody exports.
+/// All that needs to be known of a derived Service that is exported.
 fn derived_fact() -> ServiceFact {
     ServiceFact {
         service_type: ServiceType::ClusterIp,

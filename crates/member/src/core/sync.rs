@@ -95,6 +95,6 @@ mod tests {
         assert!(!gate.may_write(), "the nodes may still come");
         assert!(gate.give_up(Kind::Node) && gate.may_write() && gate.may_delete());
         gate.start(Kind::Node);
-        assert!(gate.may_delete(), "nobody waits for them twice");
+        assert!(gate.may_delete(), "they are not awaited twice");
     }
 }

@@ -55,7 +55,7 @@ pub fn slices_of(part: &ClusterPlan, intent: Intent) -> impl Iterator<Item = &Ar
     })
 }
 
-/// Whether the slices of this source stay as they are. One that does not say its source could be anybody's.
+/// Whether the slices of this source stay as they are. One that does not say its source could be of any source.
 pub fn keeps(part: &ClusterPlan, intent: Intent, source: Option<&ClusterId>) -> bool {
     let kept = |from: &SlicesFrom| matches!(from, SlicesFrom::KeepWhatIsThere(_));
     let untouched = match intent {

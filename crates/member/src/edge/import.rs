@@ -18,7 +18,7 @@ use super::{Edge, Unreadable, meta};
 use crate::core::event::{OwnImport, Seen};
 use crate::core::object::{ImportBody, ImportStatusBody, Version};
 
-/// Reads a ServiceImport: ours, or somebody else's.
+/// Reads a ServiceImport: ours, or one of another owner.
 pub(crate) fn read(import: &ServiceImport, edge: &Edge) -> Result<Seen, Unreadable> {
     let key = meta::key(&import.metadata)?;
     if !meta::is_ours(&import.metadata, &edge.hub) {

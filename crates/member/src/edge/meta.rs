@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_on_which_nobody_hangs_anything_takes_no_memory_for_it() {
+    fn an_object_to_which_others_add_nothing_takes_no_memory_for_it() {
         let ours =
             serde_json::json!({"apiVersion": "v1", "kind": "Service", "name": "derived-web", "uid": "s"});
         let (_, version) = read(&serde_json::json!({

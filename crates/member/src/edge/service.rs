@@ -19,7 +19,7 @@ use super::{Edge, Unreadable, meta};
 use crate::core::event::{OwnService, Seen};
 use crate::core::object::{Kind, ServiceBody, Version};
 
-/// Reads a Service: a derived one of ours, or anybody's.
+/// Reads a Service: a derived one of ours, or any other.
 pub(crate) fn read(service: &Service, edge: &Edge, left_out: &mut Vec<Problem>) -> Result<Seen, Unreadable> {
     let key = meta::key(&service.metadata)?;
     let none = ServiceSpec::default();
@@ -69,7 +69,7 @@ fn own(
     let version = meta::version(&service.metadata)?;
     let of =
         meta::label(&service.metadata, label::MCS_SERVICE_NAME).and_then(|of| ServiceName::parse(of).ok());
-    // Somebody took the label off: the name tells, unless it is a hashed one.
+    // The label was taken off: the name tells, unless it is a hashed one.
     let unlabelled =
         || name.name.as_str().strip_prefix(prefix::DERIVED).and_then(|of| ServiceName::parse(of).ok());
     let labelled = of.is_some();

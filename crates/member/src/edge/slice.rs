@@ -87,7 +87,7 @@ fn own(
 ) -> Result<OwnSlice, Unreadable> {
     let labelled = |key| meta::label(&slice.metadata, key).and_then(|name| ServiceName::parse(name).ok());
     let managed_by = meta::label(&slice.metadata, label::MANAGED_BY);
-    // Somebody may have edited the label: names of imported slices have a prefix that no other has.
+    // The label may have been edited: names of imported slices have a prefix that no other has.
     let dispatched = managed_by == Some(managed_by::KARMADA_DISPATCH)
         || (managed_by != Some(managed_by::ATOLL) && !name.as_str().starts_with(prefix::IMPORTED));
     let intent = if dispatched { Intent::CrossCluster } else { Intent::Export };
@@ -96,7 +96,7 @@ fn own(
         Intent::CrossCluster => label::SERVICE_NAME,
     });
     let labelled_well = said.is_some();
-    // Somebody took the label off: the state machine may know whose it is; without a plan it goes by this.
+    // The label was taken off: the state machine may know whose it is; without a plan it goes by this.
     let of = ServiceKey { namespace, name: said.map_or_else(|| guess(slice, &name), Ok)? };
     let version = meta::version(&slice.metadata)?;
     let source = match intent {
@@ -127,7 +127,7 @@ fn manager(intent: Intent) -> &'static str {
 }
 
 /// The service that a slice of ours without a label may belong to: that of its derived Service, or one of its own name, which
-/// nobody plans, so that it goes.
+/// no plan has, so that it goes.
 fn guess(slice: &EndpointSlice, name: &SliceName) -> Result<ServiceName, BadName> {
     let derived =
         meta::label(&slice.metadata, label::SERVICE_NAME).and_then(|name| name.strip_prefix(prefix::DERIVED));

@@ -74,7 +74,7 @@ pub(super) enum Served {
 enum Refusal {
     /// The cluster has no such families.
     Unsupported,
-    /// Somebody does not let us try.
+    /// We have no right to try, or admission denies it.
     Denied,
     /// Nothing: the next try may succeed.
     Later,

@@ -1,7 +1,7 @@
 //! Whether the addresses that a Service had can be asked for again.
 //!
 //! An API server tells of a deleted Service first, and then deletes the records of its addresses one by one. Who asks for
-//! two of them in between gets the first, is refused the second, and the server does not take the first one back: nobody
+//! two of them in between gets the first, is refused the second, and the server does not take the first one back: no Service
 //! can have it until its repair loop comes by, a minute later. So the records are looked at before.
 
 use std::net::IpAddr;

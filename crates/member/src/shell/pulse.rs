@@ -20,7 +20,7 @@ const PERIOD: Duration = Duration::from_secs(3);
 /// How often it is said that the API answers.
 const SAID: Duration = Duration::from_secs(1);
 
-/// Whether the API answers, as everybody who asks it tells.
+/// Whether the API answers, as all requests to it tell.
 #[derive(Clone)]
 pub(super) struct Pulse {
     cluster: ClusterId,
@@ -32,7 +32,7 @@ pub(super) struct Pulse {
 #[derive(Default)]
 struct State {
     said: Option<Instant>,
-    /// Since when nobody has heard anything.
+    /// Since when no request has had an answer.
     silent_since: Option<Instant>,
     /// The last question had no answer: connections may be dead, even if a watch on another one has spoken since.
     unanswered: bool,
@@ -149,7 +149,7 @@ pub(super) async fn beat(client: Client, pulse: Pulse, events: mpsc::Sender<Even
             Ok(Err(error)) => pulse.silent(asked, error.to_string()),
             Err(_) => pulse.silent(asked, "no answer within 5 s".to_owned()),
         }
-        // The first answer is awaited by everybody.
+        // The first answer is awaited by all.
         let pause = if probing.known.is_some() { PERIOD } else { PERIOD / 10 };
         tokio::time::sleep(pause).await;
     }

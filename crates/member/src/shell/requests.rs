@@ -181,7 +181,7 @@ where
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
     let params = exactly(version.uid.as_str(), &version.revision.to_string());
     match api.delete(target.name(), &params).await {
-        // Somebody's finalizer holds it up.
+        // A finalizer of another owner holds it up.
         Ok(either) => match either.left() {
             Some(object) if object.meta().finalizers.as_ref().is_some_and(|list| !list.is_empty()) => {
                 written(&object, edge)

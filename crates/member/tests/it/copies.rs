@@ -129,7 +129,7 @@ async fn a_config_map_that_is_ours_alone_is_changed_by_one_write() -> Outcome {
     ensure!(writes == ["update", "update"], "{:?}", recorder.requests());
     let found = there(one, &key).await?.unwrap();
     ensure!(found["data"] == json!({"a": "3"}), "what the template no longer says is gone: {found}");
-    // From when somebody has set a field of it, theirs stays.
+    // From when another field manager has set a field of it, theirs stays.
     patch(one, &key, json!({"data": {"own": "kept"}})).await?;
     keeper.hold(&config_map(json!({"a": "4"})), Abort);
     keeper.applied(&key).await?;
@@ -155,7 +155,7 @@ async fn a_copy_is_made_followed_repaired_and_taken_away() -> Outcome {
             .count()
     };
     ensure!(writes() == 1, "one write makes it: {:?}", recorder.requests());
-    // Somebody's own key stays, ours comes back.
+    // Another field manager's own key stays, ours comes back.
     patch(one, &key, json!({"data": {"a": "changed", "own": "kept"}})).await?;
     becomes(one, &key, "drift is repaired", |found| {
         found["data"] == json!({"a": "1", "b": "2", "own": "kept"})
@@ -168,7 +168,7 @@ async fn a_copy_is_made_followed_repaired_and_taken_away() -> Outcome {
         found["data"] == json!({"a": "2", "own": "kept"}),
         "what the template no longer says is gone: {found}"
     );
-    // Somebody deletes it: it comes back.
+    // A user deletes it: it comes back.
     api(one, &key.kind, &key.namespace).delete(&key.name, &DeleteParams::default()).await?;
     becomes(one, &key, "it is there again", |found| found["data"] == json!({"a": "2"})).await?;
     keeper.order(&key, Order::Drop);
@@ -219,7 +219,7 @@ async fn what_is_not_ours_is_left_alone_unless_it_is_to_be_taken_over() -> Outco
     keeper.order(&key, Order::Drop);
     keeper.says(&key, |state| *state == CopyState::Gone).await?;
     let found = there(one, &key).await?.unwrap();
-    ensure!(found["metadata"]["labels"].get("atoll.dev/propagated-by").is_none(), "it is nobody's: {found}");
+    ensure!(found["metadata"]["labels"].get("atoll.dev/propagated-by").is_none(), "it is not ours: {found}");
     Ok(())
 }
 
@@ -278,7 +278,7 @@ async fn what_a_member_refuses_is_said_once_and_tried_again_when_it_changes() ->
     ensure!(found["spec"]["clusterIP"] == address && found["spec"]["ports"][0]["port"] == 81, "{found}");
     keeper.order(&key, Order::Release);
     keeper.says(&key, |state| *state == CopyState::Gone).await?;
-    ensure!(there(one, &key).await?.is_some(), "it stays, and is nobody's");
+    ensure!(there(one, &key).await?.is_some(), "it stays, and is managed no more");
     Ok(())
 }
 

@@ -126,7 +126,7 @@ async fn a_service_that_is_exported_as_well_has_each_endpoint_once_on_each_servi
 }
 
 #[tokio::test]
-async fn what_is_somebody_elses_is_left_alone_and_said_and_ours_is_repaired() -> Outcome {
+async fn what_has_another_owner_is_left_alone_and_said_and_ours_is_repaired() -> Outcome {
     let lab = &Clusters::start().await?;
     let (a, b, hub) = two(lab).await?;
     let mut theirs = slice("member1-web", "10.9.0.9"); // called as ours would be

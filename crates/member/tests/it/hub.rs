@@ -112,7 +112,7 @@ impl Hub {
                             note(&notes).nodes.extend(&nodes.addresses);
                         }
                         let _ = engine.apply(&id, change);
-                        // Nobody has told us everything until all have.
+                        // Not everything is known until all members have told.
                         if engine.world().unheard().next().is_none() {
                             outcomes.extend(engine.plan_dirty(now()));
                             for key in std::mem::take(&mut held) {
@@ -195,7 +195,7 @@ fn assign(members: &BTreeMap<ClusterId, Downlink>, outcome: &Outcome) {
 }
 
 fn note(said: &Mutex<Said>) -> MutexGuard<'_, Said> {
-    said.lock().expect("nobody panics with it")
+    said.lock().expect("no holder panics with it")
 }
 
 fn now() -> Time {

@@ -240,7 +240,7 @@ async fn a_slice_change_costs_one_put_per_importer_and_nothing_else() -> Outcome
 }
 
 #[tokio::test]
-async fn what_somebody_edits_or_deletes_is_repaired() -> Outcome {
+async fn what_a_user_edits_or_deletes_is_repaired() -> Outcome {
     let lab = &Clusters::start().await?;
     let (a, b, hub) = two(lab).await?;
     a.serve("fix", "10.1.0.1").await?;
@@ -289,7 +289,7 @@ async fn what_somebody_edits_or_deletes_is_repaired() -> Outcome {
         if ports == 1 { Ok(()) } else { Err(format!("{ports} ports")) }
     })
     .await?;
-    ensure!(imports.get("fix").await?.finalizers() == [theirs], "somebody's finalizer is gone");
+    ensure!(imports.get("fix").await?.finalizers() == [theirs], "the user's finalizer is gone");
     let free = json!({"metadata": {"finalizers": null}});
     imports.patch("fix", &PatchParams::default(), &Patch::Merge(free)).await?;
 
@@ -433,7 +433,7 @@ async fn a_restart_changes_nothing_and_leaving_takes_everything() -> Outcome {
     let again: Vec<String> = writes(&recorder).into_iter().filter(|write| write.contains("stays")).collect();
     ensure!(again.is_empty(), "a restart writes nothing: {again:?}");
     hub.stop().await?;
-    // What was un-exported while nobody watched goes as well: the member tells what it holds.
+    // What was un-exported while no hub watched goes as well: the member tells what it holds.
     a.withdraw("probe").await?;
     let hub = Hub::start(lab).await?;
     b.is_gone("probe").await?;

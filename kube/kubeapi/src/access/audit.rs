@@ -36,7 +36,7 @@ struct Noted {
     name: String,
 }
 
-/// A request that will be in the log: also one whose client does not wait for the answer, and of which nobody knows what was done.
+/// A request that will be in the log: also one whose client does not wait for the answer, and of which it is not known what was done.
 pub(crate) struct Record {
     log: Log,
     trail: Trail,

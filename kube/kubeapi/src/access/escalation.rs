@@ -30,7 +30,7 @@ impl RequestContext<'_> {
         let name = text(&new["metadata"]["name"]);
         let rules: Vec<Rule> = serde_json::from_value(new["rules"].clone()).unwrap_or_default();
         self.check_covered(access, name, &rules)?;
-        // It gathers whatever is labelled so, now and later, and nobody can take anything out of it: that needs all rights.
+        // It gathers whatever is labelled so, now and later, and no user can take anything out of it: that needs all rights.
         if (aggregates(new) || old.is_some_and(aggregates))
             && access.uncovered(self.user, self.namespace(), &full_authority()).is_err()
         {

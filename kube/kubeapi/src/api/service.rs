@@ -160,7 +160,7 @@ impl Service {
         let (state, parts) = (Arc::clone(state), parts.clone());
         let runtime = tokio::runtime::Handle::current();
         let work = tokio::task::spawn_blocking(move || {
-            // The thread is in use until the work is done, whether or not somebody still waits for it.
+            // The thread is in use until the work is done, whether or not a client still waits for it.
             let _seat = seat;
             if negotiate::content_type(&parts.headers) != negotiate::PROTOBUF && weigh::is_too_much(&body) {
                 return Err(StatusError::too_large("it has too many fields and elements"));

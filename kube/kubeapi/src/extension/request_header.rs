@@ -25,7 +25,7 @@ pub struct Trust {
     extra: Vec<String>,
 }
 
-/// Nobody can be believed.
+/// No client can be believed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadTrust(pub(super) String);
@@ -69,7 +69,7 @@ impl Trust {
         if roots.is_empty() { Err(bad("no certificate".to_owned())) } else { Ok(roots) }
     }
 
-    /// May somebody with a certificate of this name speak for users?
+    /// May a client with a certificate of this name speak for users?
     pub(super) fn allows(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|one| one == name)
     }

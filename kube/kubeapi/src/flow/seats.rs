@@ -35,7 +35,7 @@ pub(crate) struct Seats<W> {
     waiting: usize,
     tickets: Ticket,
     users: HashMap<String, Line<W>>,
-    /// Users with somebody waiting, each once: whose turn it is stands first.
+    /// Users with a request waiting, each once: whose turn it is stands first.
     turns: VecDeque<String>,
 }
 
@@ -205,9 +205,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens in whatever order: no limit is broken, nobody is lost, and nobody waits where they could sit.
+        /// Whatever happens in whatever order: no limit is broken, no request is lost, and none waits where it could sit.
         #[test]
-        fn limits_hold_and_nobody_is_forgotten(steps in prop::collection::vec((0u8..4, 0usize..5), 1..300)) {
+        fn limits_hold_and_no_request_is_forgotten(steps in prop::collection::vec((0u8..4, 0usize..5), 1..300)) {
             let mut seats = seats(FEW);
             let mut seated: HashMap<String, usize> = HashMap::new();
             let mut waiting: Vec<(String, Ticket)> = Vec::new();

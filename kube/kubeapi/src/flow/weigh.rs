@@ -16,7 +16,7 @@ const MOST_READ: usize = 40 << 20;
 pub(crate) enum Traffic {
     /// Always at once: whoever asks whether the API lives must get an answer.
     Health,
-    /// It goes on until somebody ends it.
+    /// It goes on until client or server ends it.
     Long,
     Short,
 }

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 /// The store's file in a data directory.
 pub const STORE_FILE: &str = "store.redb";
-/// Where a running server hands out a backup to members of `system:masters`, and to nobody else.
+/// Where a running server hands out a backup to members of `system:masters`, and to no other user.
 pub const BACKUP_PATH: &str = "/atoll/backup";
 const FORMAT: u64 = 1;
 /// What is handed out at once: small enough for a stream, large enough for a disk.

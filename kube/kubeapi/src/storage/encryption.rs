@@ -93,7 +93,7 @@ pub enum KeysError {
 }
 
 impl Keys {
-    /// The keys of a file, which nobody else may be able to read.
+    /// The keys of a file, which no other user may be able to read.
     ///
     /// # Errors
     /// It can't be read, others can read it, or it has something else than keys in it.

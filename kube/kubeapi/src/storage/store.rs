@@ -130,8 +130,8 @@ impl Store {
         self.shared.read().list(prefix, at, after, limit)
     }
 
-    /// The first objects under `prefix` later than `after`, at most `limit`, as of revision `at`. Nobody has to hold a long list for
-    /// somebody who reads it slowly.
+    /// The first objects under `prefix` later than `after`, at most `limit`, as of revision `at`. No long list has to be held for
+    /// a client that reads it slowly.
     ///
     /// # Errors
     /// The store has forgotten what happened to them after `at`.

@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 
 /// What Landlock is asked for; older kernels do less of it.
 const WANTED: ABI = ABI::V6;
-/// Users that nobody has: one for each member, after this.
+/// User ids that no account has: one for each member, after this.
 const FIRST_USER: u32 = 2_000_000_000;
 /// What commands get of `/dev`: no disks, no memory.
 const DEVICES: [&str; 10] =
@@ -98,7 +98,7 @@ pub(crate) async fn spawn(
             }
             Ok(command.spawn()?)
         };
-        // Nobody waits any more: the child ends with the value.
+        // The caller waits no more: the child ends with the value.
         let _ = send.send(start());
     })?;
     started.await.map_err(|_| io::Error::other("the thread that starts it has failed"))?

@@ -8,7 +8,7 @@ use super::{Operator, containers};
 /// A change of one part of images.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ImageOverrider {
-    /// Where the image stands; those of all containers if nobody says.
+    /// Where the image stands; those of all containers if none is given.
     pub predicate: Option<Predicate>,
     /// Which part.
     pub component: Component,

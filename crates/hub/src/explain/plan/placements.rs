@@ -17,7 +17,7 @@ const FIELDS: usize = 16;
 /// A value is told up to this length.
 const LONGEST: usize = 120;
 
-/// What changes of a template; nothing if only what nobody sees does.
+/// What changes of a template; nothing if only what users do not see does.
 pub(super) fn change(moved: &Moved) -> Option<PlacementChange> {
     let (was, is) = (placed(&moved.before), placed(&moved.after));
     let mut fields = Fields::default();

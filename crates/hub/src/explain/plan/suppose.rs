@@ -132,7 +132,7 @@ fn plans(engine: &mut Engine, now: Time) -> Plans {
     plans
 }
 
-/// The clusters in which somebody else's ServiceImport would stand in the way of ours. One of ours that is there stays ours.
+/// The clusters in which a ServiceImport of another owner would stand in the way of ours. One of ours that is there stays ours.
 fn alone(
     key: &ServiceKey,
     before: Option<&Plan>,

@@ -158,7 +158,7 @@ fn an_export_of_a_service_that_the_hub_does_not_know_uses_what_is_sent_along() {
 }
 
 #[test]
-fn endpoints_that_nobody_can_know_are_awaited_and_not_guessed() {
+fn endpoints_that_cannot_be_known_are_awaited_and_not_guessed() {
     let lines = Set::new().says(apply("paris", &[web("shop"), export("shop")]));
     assert!(lines.contains(&"tokyo paris + ~ - awaited".to_owned()), "{lines:#?}");
     assert!(lines.contains(&"tokyo + Service derived-web".to_owned()), "{lines:#?}");

@@ -243,7 +243,7 @@ impl Set {
     }
 }
 
-/// Holds these slices from now on, and of what nobody knows what it has.
+/// Holds these slices from now on, and what it has of sources with unknown slices.
 fn take(held: &mut Held, slices: &LiteMap<ClusterId, SlicesFrom>) {
     held.retain(|source, _| slices.contains_key(source));
     for (source, from) in slices {

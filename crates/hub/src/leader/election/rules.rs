@@ -11,7 +11,7 @@ use crate::options::LONGEST_LEASE;
 pub(super) enum Step {
     /// Write ourselves in.
     Take,
-    /// Somebody leads.
+    /// Another replica leads.
     Wait { holder: String, until: Instant },
 }
 
@@ -53,14 +53,14 @@ impl Rules {
             self.seen = Some((record.version.clone(), now));
         }
         let since = self.seen.as_ref().map_or(now, |(_, since)| *since);
-        // Whatever somebody wrote there: no hub leads for longer without a sign.
+        // Whatever is written there: no hub leads for longer without a sign.
         let until = since + record.duration.min(LONGEST_LEASE);
         if now >= until { Step::Take } else { Step::Wait { holder, until } }
     }
 
     /// Do we still lead, by what is found after a conflict?
     pub(super) fn leader(&self, record: Option<&Record>) -> Option<Lost> {
-        let record = record?; // deleted by somebody: it is made anew
+        let record = record?; // deleted by a user: it is made anew
         match record.holder.as_deref().unwrap_or_default() {
             "" => None,
             holder if holder != self.identity => Some(Lost::TakenBy(holder.to_owned())),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn we_stop_writing_before_anybody_else_may_start() {
+    fn we_stop_writing_before_another_replica_may_start() {
         assert!(rules().valid() + rules().period() <= Duration::from_secs(10));
         assert_eq!(rules().ours(Some(&record("you", "7"))).transitions, 4);
         assert_eq!(rules().ours(Some(&record("me", "7"))).transitions, 3);

@@ -29,7 +29,7 @@ pub(crate) struct Record {
 /// Why a request for the Lease failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SlotError {
-    /// Somebody wrote it since we read it.
+    /// Another client wrote it since we read it.
     #[error("another replica changed the lease")]
     Conflict,
     /// Too late.
@@ -122,7 +122,7 @@ fn record(lease: &Lease) -> Record {
 }
 
 fn lease(record: &Record) -> Lease {
-    let now = MicroTime(Timestamp::now()); // for people: nobody's clock is compared with it
+    let now = MicroTime(Timestamp::now()); // for people: no replica's clock is compared with it
     Lease {
         metadata: ObjectMeta {
             name: Some(LEASE.to_owned()),

@@ -21,7 +21,7 @@ pub(super) struct LeadingHub {
     client: Client,
     namespace: String,
     permit: Permit,
-    /// The controller. It ends when nobody else sends to it.
+    /// The controller. It ends when no other task sends to it.
     controller: WeakUnboundedSender<Event>,
 }
 
@@ -62,7 +62,7 @@ impl Host for LeadingHub {
             News::Room => Event::Room,
         };
         if let Some(controller) = self.controller.upgrade() {
-            // Nobody listens any more: it is over.
+            // The controller listens no more: it is over.
             let _ = controller.send(event);
         }
     }

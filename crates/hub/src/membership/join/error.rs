@@ -20,7 +20,7 @@ pub enum JoinError {
         /// What was given.
         name: String,
     },
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
     /// It may not.
@@ -35,7 +35,7 @@ pub enum JoinError {
     /// The hub's API can't be reached, or refuses something.
     #[error("the hub's API failed to answer a request")]
     Hub(#[source] Box<kube::Error>),
-    /// Somebody is not who they say any more.
+    /// A user's credentials do not count any more.
     #[error("the credentials for {place} were rejected: they are expired or revoked")]
     Unauthorized {
         /// Whose API.

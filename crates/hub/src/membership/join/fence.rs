@@ -1,5 +1,5 @@
 //! What the hub's account may not do in a member although its role lets it: policies that the member's own API server enforces
-//! (`ValidatingAdmissionPolicy`, from Kubernetes 1.30). Whoever steals the hub's token can rewrite nobody's Services with it.
+//! (`ValidatingAdmissionPolicy`, from Kubernetes 1.30). Whoever steals the hub's token cannot rewrite users' Services with it.
 
 use atoll_api::names::kind::{about, mcs};
 use atoll_api::names::{annotation, label, namespace};
@@ -137,7 +137,7 @@ fn adoption(hub: &str) -> Vec<Variable> {
     );
     vec![
         variable("deleted", "object == null"),
-        // It is a user's: before this request nobody's of ours, or only adopted.
+        // It is a user's: before this request not ours, or only adopted.
         variable("taken", &format!("oldObject != null && (!variables.was || ({}))", adopted("oldObject"))),
         variable("unchanged", &format!("object != null && oldObject != null && {unchanged}")),
         variable("adopted", &format!("{copy} && {}", adopted("object"))),

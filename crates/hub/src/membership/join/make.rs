@@ -52,7 +52,7 @@ pub(super) async fn rights(
     let role = put(&roles, role, undo).await?;
     let owner = rbac::owner(&role, hub);
     if fenced {
-        fence(member, hub, &owner, request, undo).await?; // before anybody has the rights
+        fence(member, hub, &owner, request, undo).await?; // before the hub's account has the rights
     }
     for role in rbac::users(&owner) {
         put(&roles, role, undo).await?;
@@ -133,7 +133,7 @@ pub(super) async fn forget_earlier_token(member: &Client, hub: &str) -> Result<(
     }
 }
 
-/// Makes an object in the member or brings it up to date, unless somebody has asked to stop.
+/// Makes an object in the member or brings it up to date, unless the user has asked to stop.
 async fn put<K>(api: &Api<K>, object: K, undo: &mut Undo) -> Result<K, JoinError>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Serialize + DeserializeOwned + Send + 'static,

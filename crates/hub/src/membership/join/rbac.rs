@@ -340,6 +340,6 @@ mod tests {
         for role in [role, edit, view] {
             assert!(is_of(&role, "h1") && !is_of(&role, "h2"), "{role:?}");
         }
-        assert!(!is_of(&ClusterRole::default(), "h1"), "what nobody marked is nobody's");
+        assert!(!is_of(&ClusterRole::default(), "h1"), "a role without a mark is of no hub");
     }
 }

@@ -17,8 +17,8 @@ use crate::membership::connect::{code, why};
 
 type Step = Pin<Box<dyn Future<Output = Result<(), kube::Error>> + Send>>;
 
-/// Whether somebody has asked to stop. Looked at between two writes: what is under way is waited for, since nobody could
-/// undo what he has not seen made.
+/// Whether the user has asked to stop. Looked at between two writes: what is under way is waited for, since what was not
+/// seen made could not be undone.
 #[derive(Clone, Default)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 

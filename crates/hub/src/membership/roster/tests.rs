@@ -85,7 +85,7 @@ fn answer_as(roster: &mut Roster, asked: &[Command], uid: &str, called: Option<&
 }
 
 #[test]
-fn half_a_list_makes_nobody_leave() {
+fn half_a_list_makes_no_member_leave() {
     let mut roster = Roster::remembering(BTreeMap::new(), [id("paris"), id("tokyo")]);
     assert_eq!(roster.step(secret("t")), []);
     assert_eq!(roster.step(seen(cluster("u1"))), []);
@@ -114,7 +114,7 @@ fn a_new_token_is_shown_to_a_running_member_and_nothing_stops() {
 }
 
 #[test]
-fn another_way_in_restarts_the_member_and_nobody_leaves() {
+fn another_way_in_restarts_the_member_and_no_member_leaves() {
     let mut roster = running();
     let moved = credentials("paris", "https://paris:7443", None);
     roster.step(Event::Secret("paris".to_owned(), Some(Box::new(moved))));
@@ -371,7 +371,7 @@ fn a_member_that_answers_an_honest_members_uid_blocks_itself_in_whatever_order_a
                 assert!(!hurt, "{story}: {command:?}");
             }
             let started = all.iter().any(|c| matches!(c, Command::Start(of, _) if *of == id("liar")));
-            // One that lied at its join already may run as itself: that hurts nobody.
+            // One that lied at its join already may run as itself: that hurts no other member.
             assert!(!started || (pin == "u1" && called.is_none()), "{story}: {all:?}");
         }
     }
@@ -415,7 +415,7 @@ fn a_cluster_that_says_nothing_of_its_uid_is_the_one_that_answered_first_after_a
 }
 
 #[test]
-fn a_forged_cluster_object_is_no_member_asks_nobody_and_goes_without_a_trace() {
+fn a_forged_cluster_object_is_no_member_asks_no_cluster_and_goes_without_a_trace() {
     let mut roster = running();
     // Whoever may write clusters points one at the Secret of paris, and calls it the hub's own cluster.
     let forged = |deleted| {
@@ -433,7 +433,7 @@ fn a_forged_cluster_object_is_no_member_asks_nobody_and_goes_without_a_trace() {
 }
 
 #[test]
-fn a_member_whose_endpoint_somebody_changes_is_stopped_stays_a_member_and_comes_back() {
+fn a_member_whose_endpoint_a_user_changes_is_stopped_stays_a_member_and_comes_back() {
     let mut roster = running();
     let moved = || seen(Wanted { endpoint: Some("https://evil:6443".to_owned()), ..cluster("u1") });
     assert_eq!(names(&roster.step(moved())), ["stop", "blocked"]);
@@ -450,12 +450,12 @@ fn an_identity_edited_in_the_cluster_object_takes_nothing_from_the_member() {
     let asked = roster.step(joined_as("paris", Some("u1"), 0));
     answer(&mut roster, &asked, "u1");
     let edited = roster.step(joined_as("paris", Some("u9"), 0));
-    assert_eq!(names(&edited), ["stop", "blocked"], "nobody leaves");
+    assert_eq!(names(&edited), ["stop", "blocked"], "no member leaves");
 }
 
 #[test]
 fn a_cluster_made_anew_with_a_former_members_name_inherits_nothing_of_it() {
-    // The hub was away while paris was forced out and somebody else took the name.
+    // The hub was away while paris was forced out and another cluster took the name.
     let recorded = [(id("paris"), Some("u1".to_owned()))].into();
     let mut roster = Roster::remembering(recorded, [id("paris")]);
     roster.step(made_for("paris", "t", Some("u6")));

@@ -1,4 +1,4 @@
-//! What the hub asks of its API server's admission: nobody else writes bindings, and policies say who wrote them.
+//! What the hub asks of its API server's admission: only the hub writes bindings, and policies say who wrote them.
 
 use atoll_api::names::admission::{AUTHORS, BINDINGS};
 use atoll_api::names::annotation::AUTHOR;
@@ -32,7 +32,7 @@ pub(super) fn bindings(hub: &str) -> [Value; 2] {
     [policy, binding("ValidatingAdmissionPolicyBinding", "v1", BINDINGS, true)]
 }
 
-/// The API server writes who wrote a policy: at its creation, with every change of its spec, and where nobody has yet.
+/// The API server writes who wrote a policy: at its creation, with every change of its spec, and where there is no stamp yet.
 pub(super) fn stamping(hub: &str, version: &str) -> [Value; 2] {
     let policy = json!({
         "apiVersion": format!("{GROUP}/{version}"), "kind": "MutatingAdmissionPolicy",

@@ -17,14 +17,14 @@ pub(super) const AT_ONCE: usize = 2;
 const WITHIN: Duration = Duration::from_secs(10);
 /// Prefix of the users and groups that each cluster has of its own.
 const OWN: &str = "system:";
-/// Everybody who is known is of it, in each cluster.
+/// All authenticated users are of it, in each cluster.
 const KNOWN: &str = "system:authenticated";
 /// Service accounts are named alike in all clusters: whoever grants rights to one in a member means that name.
 const ACCOUNTS: &str = "system:serviceaccount:";
 /// The group of roles and their bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Whether somebody of this name may create and change objects of a kind in a namespace there.
+/// Whether a user of this name may create and change objects of a kind in a namespace there.
 pub(super) async fn may(
     hub: &Client,
     author: &Author,

@@ -38,7 +38,7 @@ impl Refusals {
 }
 
 impl Propagator {
-    /// After planning: what nobody has asked yet, and what users have not been told.
+    /// After planning: what has not been asked yet, and what users have not been told.
     pub(super) fn ask_about_authors(&mut self) {
         self.out.extend(self.placer.questions().into_iter().map(Command::Ask));
         for refusal in self.placer.refusals() {

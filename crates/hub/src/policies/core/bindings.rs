@@ -12,7 +12,7 @@ use super::super::seal::Unbelieved;
 use super::{Command, Propagator, Source, is_going, uid};
 
 impl Propagator {
-    /// A binding of a former life, or one that somebody has deleted, changed or made.
+    /// A binding of a former life, or one that a user has deleted, changed or made.
     pub(super) fn bound(&mut self, source: &Source, key: &ObjectKey, object: Option<&Value>) {
         let Some(object) = object else { return self.unbound(key) };
         let recalled = match self.sealer.believe(key, object) {

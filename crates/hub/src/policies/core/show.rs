@@ -69,7 +69,7 @@ impl Propagator {
                 | Held::Unordered(_) => None,
             })
             .collect();
-        // What nobody has said anything of is not zero.
+        // What no member has said anything of is not zero.
         if said.values().all(Value::is_null) {
             return;
         }

@@ -143,7 +143,7 @@ fn a_forged_binding_copies_nothing_and_deletes_nothing() {
             "{orders:?}"
         );
     }
-    // Honest: what the hub wrote is known again, and what nobody wants any more is dropped.
+    // Honest: what the hub wrote is known again, and what no policy wants any more is dropped.
     let (mut propagator, _) = bound();
     see(&mut propagator, Source::Bindings(Scope::Namespace), sealed("d", "a"));
     let commands = propagator.work(NOW);
@@ -165,13 +165,13 @@ fn what_was_forged_in_its_place_leaves_no_trace_in_the_hubs_own_binding() {
     let put = put.unwrap_or_else(|| panic!("{commands:?}"));
     assert_eq!(put["metadata"]["annotations"]["atoll.dev/holders"], "a,b");
     assert!(Sealer::new(b"key", false).believe(&of_binding("c"), &put).is_ok());
-    // Until that is done every newer one replaces it too; then nobody has to.
+    // Until that is done every newer one replaces it too; then none has to.
     propagator.take(Event::Written(key, put), NOW);
     assert!(!propagator.work(NOW).iter().any(|one| matches!(one, Command::PutBinding { .. })));
 }
 
 #[test]
-fn a_forged_binding_that_somebody_deletes_is_let_go_of() {
+fn a_forged_binding_that_a_user_deletes_is_let_go_of() {
     let (mut propagator, _) = bound();
     let mut forged = sealed("d", "a");
     forged["metadata"]["annotations"]["atoll.dev/seal"] = "00".into();
@@ -226,13 +226,13 @@ fn a_question_about_a_template_is_answered_with_policies_clusters_and_copies() {
     assert_eq!(policies[0], (name("stronger"), Code::Propagated));
     assert!(policies[1..].iter().all(|(_, code)| *code == Code::PolicyBeaten), "{policies:?}");
     assert_eq!((clusters[0].1[0], clusters[1].1[0]), (Code::Chosen, Code::NotChosen));
-    let nobody =
+    let unclaimed =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "test"}});
-    let nobody = see(&mut propagator, Source::Templates(Kind::new("v1", "ConfigMap")), nobody);
+    let unclaimed = see(&mut propagator, Source::Templates(Kind::new("v1", "ConfigMap")), unclaimed);
     propagator.work(NOW);
-    let said = propagator.explain(&nobody).unwrap();
+    let said = propagator.explain(&unclaimed).unwrap();
     assert_eq!(said.remarks.iter().map(|remark| remark.code).collect::<Vec<_>>(), [Code::NoPolicy]);
-    let strange = ObjectKey { name: "strange".to_owned(), ..nobody };
+    let strange = ObjectKey { name: "strange".to_owned(), ..unclaimed };
     assert_eq!(propagator.explain(&strange), None);
 }
 

@@ -289,7 +289,7 @@ async fn a_policy_without_a_stamp_changes_nothing_and_says_so() -> Outcome {
     told(hub, "all", "nobody knows who wrote it").await?;
     let copy = one.get(&settings).await?;
     ensure!(!copy.is_null() && two.get(&settings).await?.is_null(), "copies stay where they are");
-    // Touched by somebody, it is theirs.
+    // Touched by a user, it is theirs.
     let touch = json!({"metadata": {"labels": {"touched": "yes"}}});
     hub.of(&policy_key).await?.patch("all", &PatchParams::default(), &Patch::Merge(touch)).await?;
     world

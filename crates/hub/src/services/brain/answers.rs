@@ -74,7 +74,7 @@ impl Answers {
         }
     }
 
-    /// Something about everybody is new.
+    /// Something about all services is new.
     pub(super) fn touch_all(&mut self) {
         self.news.extend(self.of.keys().cloned());
     }
@@ -98,7 +98,7 @@ mod tests {
     fn a_word_on_an_older_plan_does_not_count() {
         let (key, id) = (ServiceKey::parse("shop", "web").unwrap(), ClusterId::parse("a").unwrap());
         let mut answers = Answers::default();
-        assert_eq!(answers.ask(&key, &id), None, "nobody wants to know");
+        assert_eq!(answers.ask(&key, &id), None, "it is not followed");
         answers.follow(&key);
         let first = answers.ask(&key, &id).unwrap();
         let second = answers.ask(&key, &id).unwrap();

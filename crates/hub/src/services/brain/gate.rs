@@ -1,5 +1,5 @@
 //! No plan leaves before what it remembers is written down (ADR 0002). There is one exception: what the hub's API refuses to take will not
-//! be taken later either, and must not stop the endpoints of a service for everybody. Then plans go out, and the write is tried again.
+//! be taken later either, and must not stop the endpoints of a service for all clusters. Then plans go out, and the write is tried again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) struct Gate {
 
 #[derive(Debug)]
 struct Held {
-    /// What waits; nothing if the write was refused and nobody waits for it.
+    /// What waits; nothing if the write was refused and is not waited for.
     waiting: Option<(Arc<Plan>, Touched)>,
     under_way: MemoryUpdate,
     next: Option<MemoryUpdate>,

@@ -16,7 +16,7 @@ pub(super) struct Liveness {
 struct Silent {
     since: Instant,
     lost: bool,
-    /// Nobody asks it any more: what it said before says nothing of now.
+    /// It is not asked any more: what it said before says nothing of now.
     unasked: bool,
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_nobody_asks_is_lost_whatever_it_said_last() {
+    fn a_member_that_is_not_asked_is_lost_whatever_it_said_last() {
         let start = Instant::now();
         let paris = ClusterId::parse("paris").unwrap();
         let mut liveness = Liveness::new(Duration::from_secs(10));

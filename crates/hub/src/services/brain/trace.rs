@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use atoll_engine::names::{ClusterId, ServiceKey, SliceName};
 use atoll_engine::plan::{DispatchPlan, ImportPlan, Plan, Touched};
 
-/// Nobody waits longer than that for a write; a target that had nothing to write is forgotten then.
+/// A write is not awaited for longer than that; a target that had nothing to write is forgotten then.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A slice has arrived in another cluster.

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_somebody_spoiled_is_told_apart() {
+    fn an_entry_that_a_user_spoiled_is_told_apart() {
         let mut map = write(&ServiceKey::parse("shop", "web").unwrap(), &ServiceMemory::default()).unwrap();
         map.data.as_mut().unwrap().insert(NAME.to_owned(), "../x".to_owned());
         assert!(matches!(read(&map), Err(Unreadable::Name(_))));

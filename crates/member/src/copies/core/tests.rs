@@ -78,7 +78,7 @@ fn a_conflict_makes_us_look_before_anything_else() {
     let again = core.step(Event::Answered(key("a"), Err(Failure::Conflict)), now);
     assert_eq!(sent(&again), ["get"]);
     let foreign = core.step(Event::Answered(key("a"), Ok(Answer::There(Box::new(live(false, false))))), now);
-    assert_eq!(sent(&foreign), [] as [&str; 0], "it is somebody else's by now");
+    assert_eq!(sent(&foreign), [] as [&str; 0], "it has another owner by now");
 }
 
 #[test]

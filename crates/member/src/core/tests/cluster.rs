@@ -368,8 +368,8 @@ impl Cluster {
         }
     }
 
-    /// Somebody deletes an object of ours.
-    pub(super) fn somebody_deletes(&mut self, name: &str) {
+    /// A user deletes an object of ours.
+    pub(super) fn user_deletes(&mut self, name: &str) {
         let gone = self.api.remove(name).unwrap();
         let revision = self.next_revision();
         let (kind, rest) = name.split_once(' ').unwrap();
@@ -380,8 +380,8 @@ impl Cluster {
         self.step(Event::Gone(Gone { object, version }));
     }
 
-    /// Somebody changes an object of ours; `told`: and the watch has said so.
-    pub(super) fn somebody_edits(&mut self, name: &str, told: bool, edit: impl FnOnce(&mut Stored)) {
+    /// A user changes an object of ours; `told`: and the watch has said so.
+    pub(super) fn user_edits(&mut self, name: &str, told: bool, edit: impl FnOnce(&mut Stored)) {
         let revision = self.next_revision();
         let stored = self.api.get_mut(name).unwrap();
         edit(stored);

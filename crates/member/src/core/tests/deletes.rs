@@ -102,7 +102,7 @@ fn slices_of_a_source_that_was_not_heard_stay_as_they_are() {
 }
 
 #[test]
-fn slices_that_nobody_knows_outlive_their_service_when_it_is_made_anew() {
+fn slices_with_unknown_contents_outlive_their_service_when_it_is_made_anew() {
     let before = Cluster::imported();
     let mut cluster = Cluster::restarted(&before);
     cluster.engine = not_told_by_a([

@@ -36,7 +36,7 @@ fn a_service_and_its_slices_become_facts_when_an_export_appears() {
     cluster.reports.clear();
     cluster.step(Event::Seen(Seen::Service(web(), service(false))));
     cluster.step(Event::Seen(Seen::Slice(namespace(), name(), web(), slice("10.0.0.1"))));
-    assert!(changes(&mut cluster).is_empty(), "nobody exports it");
+    assert!(changes(&mut cluster).is_empty(), "no export names it");
     cluster.step(exported(50));
     assert_eq!(
         changes(&mut cluster),

@@ -17,7 +17,7 @@ fn gone(kind: Kind, name: &str) -> Event {
 }
 
 #[test]
-fn somebody_elses_import_stops_us_until_it_goes() {
+fn an_import_of_another_owner_stops_us_until_it_goes() {
     let mut cluster = Cluster::synced();
     cluster.step(Event::Seen(Seen::Import(web())));
     cluster.assign();
@@ -30,7 +30,7 @@ fn somebody_elses_import_stops_us_until_it_goes() {
 }
 
 #[test]
-fn somebody_elses_slice_keeps_its_name() {
+fn a_slice_of_another_owner_keeps_its_name() {
     let mut cluster = Cluster::synced();
     let name = SliceName::parse("imported-a-web-1").unwrap();
     cluster.step(Event::Seen(Seen::OtherSlice(namespace(), name)));
@@ -95,11 +95,11 @@ fn other() -> ServiceKey {
 #[test]
 fn an_object_whose_label_names_another_service_is_repaired() {
     let mut cluster = Cluster::imported();
-    cluster.somebody_edits(SERVICE, true, |stored| {
+    cluster.user_edits(SERVICE, true, |stored| {
         let Request::Service { body, .. } = &mut stored.said else { panic!() };
         body.of = other();
     });
-    cluster.somebody_edits(SLICE, true, |stored| {
+    cluster.user_edits(SLICE, true, |stored| {
         let Request::Slice(body, _) = &mut stored.said else { panic!() };
         body.of = other();
     });
@@ -113,7 +113,7 @@ fn an_object_whose_label_names_another_service_is_repaired() {
 #[test]
 fn a_member_started_anew_repairs_labels_too() {
     let mut before = Cluster::imported();
-    before.somebody_edits(SERVICE, false, |stored| {
+    before.user_edits(SERVICE, false, |stored| {
         let Request::Service { body, .. } = &mut stored.said else { panic!() };
         body.of = other();
     });

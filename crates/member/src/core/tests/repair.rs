@@ -1,4 +1,4 @@
-//! Drift: somebody deletes or edits what is ours.
+//! Drift: a user deletes or edits what is ours.
 
 use atoll_engine::world::Change;
 
@@ -6,10 +6,10 @@ use super::cluster::{Cluster, IMPORT, SERVICE, SLICE, service, web};
 use crate::core::event::{Event, Failure, Request};
 
 #[test]
-fn what_somebody_deletes_is_made_again() {
+fn what_a_user_deletes_is_made_again() {
     for (name, writes) in [(SLICE, 1), (IMPORT, 2)] {
         let mut cluster = Cluster::imported();
-        cluster.somebody_deletes(name);
+        cluster.user_deletes(name);
         cluster.settle();
         assert_eq!(cluster.names().len(), 3, "{name}");
         assert_eq!(cluster.log.len(), writes, "{name}: {:?}", cluster.log);
@@ -31,7 +31,7 @@ fn what_somebody_deletes_is_made_again() {
 }
 
 #[test]
-fn our_own_writes_are_nobodys_drift() {
+fn our_own_writes_are_no_drift() {
     let mut cluster = Cluster::imported();
     for address in ["10.0.0.2", "10.0.0.3"] {
         cluster.slice_at_source(address);
@@ -55,7 +55,7 @@ fn our_own_writes_are_nobodys_drift() {
 #[test]
 fn a_service_made_again_asks_for_its_old_address() {
     let mut cluster = Cluster::imported();
-    cluster.somebody_deletes(SERVICE);
+    cluster.user_deletes(SERVICE);
     let wish = cluster.sent.iter().find_map(|(_, request)| match request {
         Request::Service { ips, onto: None, .. } => Some(ips.clone()),
         _ => None,
@@ -67,9 +67,9 @@ fn a_service_made_again_asks_for_its_old_address() {
 }
 
 #[test]
-fn an_address_that_somebody_else_has_by_now_is_not_asked_for_again() {
+fn an_address_that_another_service_has_by_now_is_not_asked_for_again() {
     let mut cluster = Cluster::imported();
-    cluster.somebody_deletes(SERVICE);
+    cluster.user_deletes(SERVICE);
     let mut asked = Vec::new();
     for _ in 0..=crate::core::outcome::WISHES {
         let at =
@@ -87,9 +87,9 @@ fn an_address_that_somebody_else_has_by_now_is_not_asked_for_again() {
 }
 
 #[test]
-fn what_somebody_edits_is_replaced() {
+fn what_a_user_edits_is_replaced() {
     let mut cluster = Cluster::imported();
-    cluster.somebody_edits(SERVICE, true, |stored| {
+    cluster.user_edits(SERVICE, true, |stored| {
         let Request::Service { body, .. } = &mut stored.said else { panic!() };
         body.extras = true; // A selector, say.
     });
@@ -101,12 +101,12 @@ fn what_somebody_edits_is_replaced() {
         told.message,
         "It was changed, and the change was undone: it follows the service exported by a. Change the Service or its ServiceExport in those clusters instead."
     );
-    cluster.somebody_edits(IMPORT, true, |stored| {
+    cluster.user_edits(IMPORT, true, |stored| {
         let Request::Import(body, _) = &mut stored.said else { panic!() };
         body.ports.clear();
     });
     cluster.settle();
-    cluster.somebody_edits(IMPORT, true, |stored| stored.status.as_mut().unwrap().clusters.clear());
+    cluster.user_edits(IMPORT, true, |stored| stored.status.as_mut().unwrap().clusters.clear());
     cluster.settle();
     assert_eq!(cluster.log[1..], [format!("update {IMPORT}"), format!("status {IMPORT}")]);
 }
@@ -139,7 +139,7 @@ fn the_time_of_a_condition_moves_only_with_its_status() {
     let mut cluster = Cluster::imported();
     let before = cluster.api[IMPORT].status.clone().unwrap().conditions[0].since;
     cluster.now.wall = atoll_engine::time::Time(before.0 + 60_000);
-    cluster.somebody_edits(IMPORT, true, |stored| stored.status.as_mut().unwrap().clusters.clear());
+    cluster.user_edits(IMPORT, true, |stored| stored.status.as_mut().unwrap().clusters.clear());
     cluster.settle();
     assert_eq!(cluster.api[IMPORT].status.clone().unwrap().conditions[0].since, before);
 }
@@ -162,7 +162,7 @@ fn a_service_that_gets_another_name_stays_until_its_slices_hang_on_the_new_one()
 fn a_service_deleted_twice_asks_for_its_address_twice() {
     let mut cluster = Cluster::imported();
     for _ in 0..2 {
-        cluster.somebody_deletes(SERVICE);
+        cluster.user_deletes(SERVICE);
         for round in 0..=crate::core::outcome::WISHES {
             let service = |(_, request): &(_, Request)| matches!(request, Request::Service { .. });
             let at = cluster.sent.iter().position(service).unwrap();
@@ -188,7 +188,7 @@ fn what_others_hang_on_an_object_is_sent_along() {
         std::sync::Arc::new(Others { finalizers: vec!["theirs/one".to_owned()], ..Others::default() });
     let mut cluster = Cluster::imported();
     for name in [SERVICE, IMPORT, SLICE] {
-        cluster.somebody_edits(name, true, |stored| {
+        cluster.user_edits(name, true, |stored| {
             stored.version.others = Some(std::sync::Arc::clone(&others));
             match &mut stored.said {
                 Request::Service { body, .. } => body.extras = true,

@@ -73,7 +73,7 @@ fn the_latest_plan_wins_while_a_write_is_in_flight() {
 #[test]
 fn a_conflict_is_read_and_then_written_upon() {
     let mut cluster = Cluster::imported();
-    cluster.somebody_edits(SLICE, false, |_| {});
+    cluster.user_edits(SLICE, false, |_| {});
     cluster.slice_at_source("10.0.0.2");
     cluster.assign();
     let (target, request) = cluster.sent.remove(0);
@@ -162,7 +162,7 @@ fn an_answer_that_is_older_than_a_deletion_is_no_news() {
     // The write is done, then the slice is deleted; the watch is faster than the answer.
     let Request::Slice(..) = &request else { panic!() };
     let answer_for = cluster.core_answer(&target, &request);
-    cluster.somebody_deletes(SLICE);
+    cluster.user_deletes(SLICE);
     cluster.step(Event::Wrote(target, answer_for));
     cluster.settle();
     assert!(cluster.api.contains_key(SLICE), "it was made again: {:?}", cluster.log);

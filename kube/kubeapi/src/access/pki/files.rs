@@ -55,7 +55,7 @@ impl Files {
         }
     }
 
-    /// A key, which nobody else may be able to read.
+    /// A key, which no other user may be able to read.
     fn required(&self, name: &str) -> Result<String, PkiError> {
         let path = self.dir.join(name);
         let found = fs::metadata(&path).map_err(|source| file(&path, source))?;

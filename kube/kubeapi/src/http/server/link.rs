@@ -71,7 +71,7 @@ impl Connections {
         })
     }
 
-    /// How a connection is ended while nobody knows whose it is.
+    /// How a connection is ended while it is not known whose it is.
     pub(super) fn ended_by(&self, link: &Link, end: AbortHandle) {
         if !link.known.load(Ordering::Acquire) {
             self.table().ends.insert(link.id, end);
@@ -105,7 +105,7 @@ impl Link {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Its answer goes on until somebody ends it, or it does not.
+    /// Its answer goes on until client or server ends it, or it does not.
     pub(crate) fn stream(&self, streams: bool) {
         self.streams.store(streams, Ordering::Release);
     }

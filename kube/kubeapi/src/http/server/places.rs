@@ -1,4 +1,4 @@
-//! Who may be connected: so many in all, so many of each user, and so many of whom nobody knows yet who they are. Of those,
+//! Who may be connected: so many in all, so many of each user, and so many whose user is not known yet. Of those,
 //! the oldest of the address with the most makes room for a new one: who shows who they are does so within moments. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) struct Limits {
     /// Connections in all.
     pub(super) all: usize,
-    /// Those of whom nobody knows yet who they are.
+    /// Those whose user is not known yet.
     pub(super) unknown: usize,
     /// Those of one user.
     pub(super) per_user: usize,
@@ -27,7 +27,7 @@ pub(super) enum Room {
     Free,
     /// If this one goes.
     Instead(Id),
-    /// Not before this moment, or before somebody leaves.
+    /// Not before this moment, or before a connection ends.
     Later(Option<Duration>),
 }
 
@@ -74,7 +74,7 @@ impl Places {
         self.ids
     }
 
-    /// It is known now whose connection this is; `user` is who counts it, if anybody. `false` when they have too many.
+    /// It is known now whose connection this is; `user` is who counts it, if any. `false` when they have too many.
     pub(super) fn belongs_to(&mut self, id: Id, user: Option<&str>) -> bool {
         if let Some(user) = user {
             let own = self.users.get(user).copied().unwrap_or_default();

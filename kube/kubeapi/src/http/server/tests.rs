@@ -220,7 +220,7 @@ async fn a_stranger_who_never_finishes_a_head_is_cut_off() {
     slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n").await.unwrap();
     let mut honest = running.connect().await.unwrap();
     assert_eq!(ask(&mut honest, &get("/healthz", "")).await, 200);
-    // From here on time passes as soon as nobody has anything to do.
+    // From here on time passes as soon as no task has anything to do.
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
     let mut rest = Vec::new();

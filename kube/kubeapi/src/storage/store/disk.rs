@@ -249,7 +249,7 @@ impl Disk {
         } else {
             tracing::info!(path = %path.display(), objects = objects.len(), "rewriting the store, because its encryption changes");
             let seal = guarded(&path, || rewrite(&*place, keys, &objects, &mut totals))?;
-            // Held until here, so that nobody else could open what is being replaced.
+            // Held until here, so that no other process could open what is being replaced.
             drop(database);
             database = guarded(&path, || place.open(&builder()))?;
             seal
