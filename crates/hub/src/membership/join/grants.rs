@@ -13,8 +13,12 @@ use crate::membership::{clusterset, connect};
 /// Where one of the APIs can't be asked.
 pub async fn granted(hub: &Client, member: &Client, namespace: &str) -> Result<Propagation, JoinError> {
     let roles: Api<ClusterRole> = Api::all(member.clone());
-    let Some(role) = roles.get_opt(rbac::NAME).await.map_err(JoinError::member)? else {
-        return Ok(Propagation::Nothing);
+    let role = match roles.get_opt(rbac::NAME).await {
+        Ok(Some(role)) => role,
+        Ok(None) => return Ok(Propagation::Nothing),
+        // Who may not read it may not join either: the check of rights that follows says which are missing.
+        Err(error) if connect::code(&error) == Some(403) => return Ok(Propagation::Nothing),
+        Err(error) => return Err(JoinError::member(error)),
     };
     match clusterset::hub_uid(hub, namespace).await {
         Ok(uid) => Ok(of_role(&role, &uid)),
