@@ -156,10 +156,7 @@ impl Check {
                 None => return Ok(None),
             },
         };
-        let contexts = Contexts::read(&file).map_err(|source| {
-            Failure::connect(&atoll_hub::connect::ConnectError::Kubeconfig { path: Some(file), source })
-        })?;
-        Ok(Some(contexts))
+        Ok(Some(Contexts::read(&file).map_err(|error| Failure::connect(&error))?))
     }
 
     async fn once(&self, client: &Client, contexts: Option<&Contexts>) -> anyhow::Result<Report> {
