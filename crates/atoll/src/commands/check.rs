@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use atoll_api::types::Cluster;
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use tokio::time::Instant;
 
@@ -184,7 +183,7 @@ impl Check {
             }
         };
         let (members, named) = tokio::join!(members, named);
-        let mut checks = control::judge(&hub, &all, &members, env!("CARGO_PKG_VERSION"), Timestamp::now());
+        let mut checks = control::judge(&hub, &all, &members, env!("CARGO_PKG_VERSION"));
         let paths = if self.data_path {
             let exported: BTreeSet<(String, String)> =
                 members.iter().flat_map(|one| one.exports.iter().cloned()).collect();
@@ -195,7 +194,7 @@ impl Check {
         };
         let paths = paths.unwrap_or_default();
         checks.extend(paths.checks);
-        Ok(Report::of(checks, paths.needs.into_iter().collect()))
+        Ok(Report::of(checks, paths.needs.into_iter().collect(), hub.status))
     }
 
     async fn paths(
