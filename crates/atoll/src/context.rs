@@ -14,13 +14,12 @@ pub(crate) mod sandbox;
 use std::path::{Path, PathBuf};
 
 use atoll_api::types::Cluster;
-use atoll_hub::connect::{self, ConnectError};
+use atoll_hub::connect;
 use atoll_hub::reach;
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use kube::ResourceExt;
 use kube::api::ListParams;
-use kube::config::Kubeconfig;
 
 use crate::commands::up::HUB;
 use crate::complete;
@@ -149,10 +148,7 @@ async fn of_sandbox(name: &str, file: &Path) -> Result<Reached, Failure> {
     if !file.is_file() {
         return Err(Failure::no_sandbox(file));
     }
-    let bad = |source: Box<dyn std::error::Error + Send + Sync>| {
-        Failure::connect(&ConnectError::Kubeconfig { path: Some(file.to_owned()), source })
-    };
-    let known = Kubeconfig::read_from(file).map_err(|source| bad(source.into()))?;
+    let known = connect::read(Some(file)).map_err(|error| Failure::connect(&error))?;
     let names: Vec<&str> = known.contexts.iter().map(|one| one.name.as_str()).collect();
     let context = async |name: &str| {
         connect::config(Some(file), Some(name)).await.map_err(|error| Failure::connect(&error))

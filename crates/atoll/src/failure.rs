@@ -256,6 +256,11 @@ impl Failure {
         Self { what: what.to_owned(), why: Some(why.to_owned()), hint: None, usage: false, hub: None }
     }
 
+    /// The same where nothing wrong was typed.
+    pub(crate) fn not_of_usage(self) -> Self {
+        Self { usage: false, ..self }
+    }
+
     /// The same, said of one of several clusters.
     pub(crate) fn within(self, cluster: &str) -> Self {
         Self { what: format!("{cluster}: {}", self.what), ..self }

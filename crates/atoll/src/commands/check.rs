@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use atoll_api::types::Cluster;
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use tokio::time::Instant;
 
@@ -156,10 +155,7 @@ impl Check {
                 None => return Ok(None),
             },
         };
-        let contexts = Contexts::read(&file).map_err(|source| {
-            Failure::connect(&atoll_hub::connect::ConnectError::Kubeconfig { path: Some(file), source })
-        })?;
-        Ok(Some(contexts))
+        Ok(Some(Contexts::read(&file).map_err(|error| Failure::connect(&error))?))
     }
 
     async fn once(&self, client: &Client, contexts: Option<&Contexts>) -> anyhow::Result<Report> {
@@ -187,7 +183,7 @@ impl Check {
             }
         };
         let (members, named) = tokio::join!(members, named);
-        let mut checks = control::judge(&hub, &all, &members, env!("CARGO_PKG_VERSION"), Timestamp::now());
+        let mut checks = control::judge(&hub, &all, &members, env!("CARGO_PKG_VERSION"));
         let paths = if self.data_path {
             let exported: BTreeSet<(String, String)> =
                 members.iter().flat_map(|one| one.exports.iter().cloned()).collect();
@@ -198,7 +194,7 @@ impl Check {
         };
         let paths = paths.unwrap_or_default();
         checks.extend(paths.checks);
-        Ok(Report::of(checks, paths.needs.into_iter().collect()))
+        Ok(Report::of(checks, paths.needs.into_iter().collect(), hub.status))
     }
 
     async fn paths(

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
 
+use atoll_hub::connect;
 use atoll_lb::{Balancer, DataPath, allow_many_files, file};
 use atoll_lb_kube::{Follow, client, follow};
 use clap::{Args, Subcommand, ValueEnum};
@@ -136,6 +137,8 @@ impl Lb {
         }
         let hub = match &self.hub {
             Some(kubeconfig) => {
+                // Read here first: these errors quote nothing of the file.
+                connect::read(Some(kubeconfig)).map_err(|error| Failure::connect(&error))?;
                 let client = client(kubeconfig, self.context.as_deref()).await;
                 Some(client.map_err(|error| Failure::lb_hub(&error))?)
             }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use atoll_hub::connect::{self, ConnectError};
 use clap::Args;
-use kube::config::Kubeconfig;
 
 use super::place::{self, Place};
 use super::rule::{self, Choice, Flags, Step};
@@ -85,10 +84,7 @@ impl WhichHub {
     /// The hub that is meant.
     pub(crate) async fn find_quietly(&self) -> Result<FoundHub, Failure> {
         let choice = self.choice();
-        let read = match &choice.file {
-            Some(file) => Kubeconfig::read_from(file).ok(),
-            None => Kubeconfig::read().ok(),
-        };
+        let read = connect::read(choice.file.as_deref()).ok();
         let mut place = Place::of(&choice, read.as_ref());
         if let (Some(file), Some(config)) = (&choice.file, &read) {
             let contexts: Vec<&str> = config.contexts.iter().map(|one| one.name.as_str()).collect();
@@ -117,8 +113,7 @@ async fn config(choice: &Choice) -> Result<kube::Config, ConnectError> {
     match (&choice.file, choice.step) {
         // Named by $KUBECONFIG: nothing else is tried in its place.
         (None, Step::Kubeconfig) if context.is_none() => {
-            let read = Kubeconfig::read()
-                .map_err(|source| ConnectError::Kubeconfig { path: None, source: source.into() })?;
+            let read = connect::read(None)?;
             let current = read.current_context.unwrap_or_default();
             connect::config(None, Some(&current)).await
         }

@@ -82,7 +82,7 @@ impl Place {
                 "start the hub (`atoll hub --data-dir DIR`), or use the directory that it was started with",
             ),
             (Step::UpDirVariable | Step::Sandbox, _) => failure.with_hint("start the sandbox with `atoll up`"),
-            (Step::Kubectl, _) => failure.with_hint(
+            (Step::Kubectl, _) => failure.not_of_usage().with_hint(
                 "no hub was found on this host: name its kubeconfig with --kubeconfig or $KUBECONFIG, or start a sandbox with `atoll up`",
             ),
             (Step::Flag | Step::Kubeconfig | Step::OwnHub, _) => failure,
@@ -154,7 +154,9 @@ pub(crate) fn member_of_sandbox(
 ) -> Option<String> {
     let dir = file.parent()?;
     if is_sandbox(dir) {
-        return context.filter(|name| *name != HUB && contexts.contains(&HUB)).map(str::to_owned);
+        // A context that is not there is told as such, when the kubeconfig is used.
+        let is_member = |name: &&str| *name != HUB && contexts.contains(name) && contexts.contains(&HUB);
+        return context.filter(is_member).map(str::to_owned);
     }
     let above = dir.parent().filter(|above| above.ends_with("members"))?;
     above.parent().filter(|dir| is_sandbox(dir))?;
@@ -213,6 +215,7 @@ mod tests {
             ("/up/kubeconfig", Some("member1"), Some("member1")),
             ("/up/kubeconfig", Some("hub"), None),
             ("/up/kubeconfig", None, None),
+            ("/up/kubeconfig", Some("nope"), None),
             ("/up/members/member2/kubeconfig", Some("atoll"), Some("member2")),
             ("/up/hub/kubeconfig", Some("atoll"), None),
             ("/else/kubeconfig", Some("member1"), None),

@@ -107,6 +107,55 @@ fn a_member_of_the_sandbox_is_not_taken_for_its_hub() {
 }
 
 #[test]
+fn a_context_that_the_sandbox_does_not_have_is_no_member_of_it() {
+    let hub = FakeHub::start();
+    let file = hub.kubeconfig("up/kubeconfig", &hub.url);
+    std::fs::write(hub.home.path().join("up/state.json"), "{}").unwrap();
+    let (code, _, talk) = hub.run("status --context nope", &[("KUBECONFIG", &file)]);
+    assert_eq!(code, Some(2), "{talk}");
+    assert!(talk.contains("  why: there is no context `nope` in it; there are hub\n"), "{talk}");
+}
+
+#[test]
+fn no_command_prints_the_text_of_a_kubeconfig() {
+    let hub = FakeHub::start();
+    let good = hub.kubeconfig("good.yaml", &hub.url);
+    hub.answer(CLUSTERS, 200, list(&["paris"]));
+    let bad = hub.kubeconfig("bad.yaml", &hub.url);
+    std::fs::write(&bad, "users:\n- name: a\n  user:\n    token: SECRET\n   bad: [\n").unwrap();
+    for (line, env) in [
+        (format!("status --kubeconfig {bad}"), None),
+        (format!("get pods --kubeconfig {bad}"), None),
+        (format!("get pods -C paris --kubeconfig {bad}"), None),
+        ("clusters".to_owned(), Some(("KUBECONFIG", bad.as_str()))),
+        ("get pods".to_owned(), Some(("KUBECONFIG", bad.as_str()))),
+        ("get pods".to_owned(), Some(("KUBECONFIG", &format!("{bad}:{good}")))),
+        ("clusters".to_owned(), Some(("KUBECONFIG", &format!("{bad}:{good}")))),
+        (format!("check --kubeconfig {good} --cluster-kubeconfig {bad}"), None),
+        (format!("join tokyo --kubeconfig {good} --cluster-kubeconfig {bad}"), None),
+        (format!("join tokyo --kubeconfig {bad} --cluster-kubeconfig {good}"), None),
+        (format!("lb --hub {bad}"), None),
+    ] {
+        let (code, out, talk) = hub.run(&line, &env.into_iter().collect::<Vec<_>>());
+        assert!(code != Some(0) && !talk.contains("SECRET") && !out.contains("SECRET"), "{line}: {talk}");
+        assert!(talk.contains("it is not a valid kubeconfig: see line 5 column "), "{line}: {talk}");
+    }
+}
+
+#[test]
+fn without_any_kubeconfig_no_hub_was_found() {
+    let hub = FakeHub::start();
+    let (code, _, talk) = hub.run("status", &[]);
+    assert_eq!(code, Some(1), "{talk}");
+    assert!(
+        talk.contains(
+            ".kube/config, and this is not a pod of a cluster\n  hint: no hub was found on this host"
+        ),
+        "{talk}"
+    );
+}
+
+#[test]
 fn a_program_that_gives_no_credentials_is_named() {
     let hub = FakeHub::start();
     let file = hub.kubeconfig("config", &hub.url);

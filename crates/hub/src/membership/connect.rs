@@ -5,7 +5,7 @@ use std::time::Duration;
 
 pub(crate) use atoll_member::code;
 pub use atoll_watch::why;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
@@ -51,22 +51,70 @@ impl ConnectError {
 /// Loads a kubeconfig as kubectl does: the file named, else `$KUBECONFIG`, else the home directory's, else the pod's own.
 pub async fn config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConnectError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let bad = |source: Box<dyn std::error::Error + Send + Sync>| ConnectError::Kubeconfig {
-        path: file.map(Path::to_owned),
-        source,
-    };
     let mut config = match (file, context) {
-        (Some(file), _) => {
-            let read = Kubeconfig::read_from(file).map_err(|error| bad(error.into()))?;
-            kube::Config::from_custom_kubeconfig(read, &options).await.map_err(|error| bad(error.into()))?
+        (None, None) => kube::Config::infer().await.map_err(|error| unusable(None, not_inferred(&error)))?,
+        _ => {
+            let read = read(file)?;
+            if let Some(context) = context.filter(|name| !read.contexts.iter().any(|one| one.name == **name))
+            {
+                return Err(unusable(file, no_context(context, &read)));
+            }
+            let config = kube::Config::from_custom_kubeconfig(read, &options).await;
+            config.map_err(|error| unusable(file, without_text(&error)))?
         }
-        (None, Some(_)) => {
-            kube::Config::from_kubeconfig(&options).await.map_err(|error| bad(error.into()))?
-        }
-        (None, None) => kube::Config::infer().await.map_err(|error| bad(error.into()))?,
     };
     bound(&mut config);
     Ok(config)
+}
+
+/// Reads a kubeconfig: the file named, else what `$KUBECONFIG` or the home directory says. Its text is in no error: it holds secrets.
+///
+/// # Errors
+/// Where there is none, or it is no kubeconfig.
+pub fn read(file: Option<&Path>) -> Result<Kubeconfig, ConnectError> {
+    let read = file.map_or_else(Kubeconfig::read, Kubeconfig::read_from);
+    read.map_err(|error| unusable(file, without_text(&error)))
+}
+
+fn unusable(file: Option<&Path>, why: String) -> ConnectError {
+    ConnectError::Kubeconfig { path: file.map(Path::to_owned), source: why.into() }
+}
+
+/// What is wrong with a kubeconfig. An error of the parser quotes the lines around it, and tokens and keys are in them.
+fn without_text(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => match error.location() {
+            Some(at) => {
+                format!("it is not a valid kubeconfig: see line {} column {}", at.line(), at.column())
+            }
+            None => "it is not a valid kubeconfig".to_owned(),
+        },
+        KubeconfigError::ReadConfig(error, file) => format!("cannot read {}: {error}", file.display()),
+        other => other.to_string(),
+    }
+}
+
+/// Why there is neither a kubeconfig nor a pod's own cluster.
+fn not_inferred(error: &kube::config::InferConfigError) -> String {
+    let of_file =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<KubeconfigError>());
+    match of_file {
+        Some(KubeconfigError::ReadConfig(error, file)) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("there is no file {}, and this is not a pod of a cluster", file.display())
+        }
+        Some(KubeconfigError::FindPath) | None => {
+            "no kubeconfig is named, and this is not a pod of a cluster".to_owned()
+        }
+        Some(other) => without_text(other),
+    }
+}
+
+fn no_context(context: &str, read: &Kubeconfig) -> String {
+    let known: Vec<&str> = read.contexts.iter().map(|one| one.name.as_str()).collect();
+    match known[..] {
+        [] => format!("there is no context `{context}` in it: it has no contexts"),
+        _ => format!("there is no context `{context}` in it; there are {}", known.join(", ")),
+    }
 }
 
 /// A client for it.
@@ -171,4 +219,46 @@ pub(crate) fn with_token(link: &Link) -> Result<kube::Config, BadLink> {
 pub(crate) fn with_cause(error: &ConnectError) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads these lines as a kubeconfig: what is said of it, with what is behind.
+    async fn said_of(lines: &str, context: Option<&str>) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config");
+        std::fs::write(&file, lines).unwrap();
+        let error = config(Some(&file), context).await.unwrap_err();
+        with_cause(&error).replace(&file.display().to_string(), "FILE")
+    }
+
+    #[tokio::test]
+    async fn no_error_quotes_the_text_of_a_kubeconfig() {
+        for lines in [
+            "users:\n- name: a\n  user:\n    token: SECRET\n   bad: [\n",
+            "users:\n- name: a\n  user: SECRET\n",
+            "users: SECRET\n",
+            "SECRET\n",
+            "users:\n- name: a\n  user:\n    token: SECRET\n    token: SECRET\n",
+            "{\"users\": [{\"name\": \"a\", \"user\": {\"token\": \"SECRET\"}]}",
+        ] {
+            let said = said_of(lines, None).await;
+            assert!(
+                said.contains("it is not a valid kubeconfig: see line ") && !said.contains("SECRET"),
+                "{lines}: {said}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_context_that_is_not_there_is_said_with_those_that_are() {
+        let lines =
+            "contexts: [{name: hub, context: {cluster: c}}, {name: member1, context: {cluster: c}}]\n";
+        assert_eq!(
+            said_of(lines, Some("nope")).await,
+            "cannot use the kubeconfig `FILE`: there is no context `nope` in it; there are hub, member1"
+        );
+    }
 }

@@ -82,6 +82,11 @@ impl Finding {
         Self { service: Some(service.to_owned()), ..self }
     }
 
+    /// Whether it says that a check could not be made: nothing is proven by it.
+    fn is_unproven(&self) -> bool {
+        self.mark == Mark::Skipped || self.code == Code::ProbeFailed.as_str()
+    }
+
     fn line(&self) -> String {
         let place = [self.service.as_deref(), self.cluster.as_deref()];
         let place: Vec<&str> = place.into_iter().flatten().collect();
@@ -116,6 +121,11 @@ impl Check {
         let mark = findings.iter().map(|one| one.mark).max().unwrap_or(Mark::Passed);
         Self { group, id, title: title.into(), mark, findings }
     }
+
+    /// Whether this is a data path that was to be probed, and was not.
+    fn is_unproven(&self) -> bool {
+        self.group == Group::DataPath && self.findings.iter().any(Finding::is_unproven)
+    }
 }
 
 /// All of it.
@@ -130,11 +140,16 @@ pub(crate) struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) needs: Vec<String>,
     pub(crate) checks: Vec<Check>,
+    /// What the hub says is wrong in the clusterset, as `atoll status` does; its services are no part of the checks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<String>,
 }
 
 impl Report {
+    /// The report of these checks; `status` is what the hub says is wrong.
+    ///
     /// The causes are the failures and then the warnings, in the order of the checks: what others depend on is checked first.
-    pub(crate) fn of(checks: Vec<Check>, needs: Vec<String>) -> Self {
+    pub(crate) fn of(checks: Vec<Check>, needs: Vec<String>, status: Option<String>) -> Self {
         let all = || checks.iter().flat_map(|check| &check.findings);
         let marked = |mark| all().filter(move |one| one.mark == mark);
         let mut causes: Vec<Finding> = Vec::new();
@@ -143,8 +158,8 @@ impl Report {
                 causes.push(one.clone());
             }
         }
-        let ok = checks.iter().all(|check| check.mark != Mark::Failed);
-        Self { ok, causes, needs, checks }
+        let ok = checks.iter().all(|check| check.mark != Mark::Failed && !check.is_unproven());
+        Self { ok, causes, needs, checks, status }
     }
 
     /// As a person reads it.
@@ -190,13 +205,19 @@ impl Report {
             0 => String::new(),
             some => format!(", {some} not complete"),
         };
-        let passed = self.checks.len() - failed - warned;
+        let passed = count(Mark::Passed);
         let totals = format!("{passed} passed{left_out}, {warned} with warnings, {failed} failed");
-        match self.causes.first() {
-            Some(first) if !self.ok => format!("verdict: failed: {}\n{totals}\n", first.line()),
-            Some(first) => format!("verdict: works, with warnings: {}\n{totals}\n", first.line()),
-            None => format!("verdict: ok\n{totals}\n"),
-        }
+        let unproven = self.checks.iter().find(|check| check.is_unproven());
+        let unproven = unproven.and_then(|check| check.findings.iter().find(|one| one.is_unproven()));
+        let verdict = match (self.causes.first(), unproven) {
+            (Some(first), _) if failed > 0 => format!("failed: {}", first.line()),
+            (_, Some(unproven)) => format!("not proven: {}", unproven.line()),
+            (Some(first), None) => format!("works, with warnings: {}", first.line()),
+            (None, None) if self.status.is_some() => "no check failed, but something is wrong".to_owned(),
+            (None, None) => "ok".to_owned(),
+        };
+        let status = self.status.as_ref().map(|status| format!("`atoll status` says: {status}\n"));
+        format!("verdict: {verdict}\n{}{totals}\n", status.unwrap_or_default())
     }
 }
 
@@ -247,6 +268,7 @@ mod tests {
                 ),
             ],
             vec!["create jobs in `shop` of paris".to_owned()],
+            None,
         );
         let want = "\
 Hub
@@ -279,7 +301,7 @@ verdict: failed: paris: the Corefile was overwritten (DnsNotLed)
 
     #[test]
     fn what_is_fine_says_nothing_wrong() {
-        let report = Report::of(vec![check("a", Group::Hub, Vec::new())], Vec::new());
+        let report = Report::of(vec![check("a", Group::Hub, Vec::new())], Vec::new(), None);
         assert_eq!(
             report.text(PLAIN),
             "Hub\n---\n√ a is fine\n\nverdict: ok\n1 passed, 0 with warnings, 0 failed\n"
@@ -288,5 +310,33 @@ verdict: failed: paris: the Corefile was overwritten (DnsNotLed)
         assert!(report.text(ascii).contains("ok   a is fine\n") && report.text(ascii).is_ascii());
         let color = Style { color: true, unicode: false };
         assert!(report.text(color).contains("\x1b[32mok  \x1b[0m a is fine"));
+    }
+
+    #[test]
+    fn a_path_that_was_not_probed_is_not_said_to_work() {
+        for finding in [Finding::warned(Code::ProbeFailed, "no pod"), Finding::skipped("needs: create jobs")]
+        {
+            let report =
+                Report::of(vec![check("data-path", Group::DataPath, vec![finding])], Vec::new(), None);
+            assert!(!report.ok && report.text(PLAIN).contains("\nverdict: not proven: "), "{report:?}");
+        }
+        let report =
+            Report::of(vec![check("a", Group::Dns, vec![Finding::skipped("not set up")])], Vec::new(), None);
+        assert!(report.ok, "a choice is no failure: {report:?}");
+        assert!(
+            report
+                .text(PLAIN)
+                .ends_with("verdict: ok\n0 passed, 1 not complete, 0 with warnings, 0 failed\n")
+        );
+    }
+
+    #[test]
+    fn what_the_status_says_is_wrong_is_said_beside_the_verdict() {
+        let wrong = Some("PortConflict: 1 service has conflicts".to_owned());
+        let report = Report::of(vec![check("a", Group::Hub, Vec::new())], Vec::new(), wrong);
+        assert!(report.ok);
+        assert!(report.text(PLAIN).ends_with(
+            "verdict: no check failed, but something is wrong\n`atoll status` says: PortConflict: 1 service has conflicts\n1 passed, 0 with warnings, 0 failed\n"
+        ));
     }
 }

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use atoll_hub::connect;
+use atoll_hub::connect::{self, ConnectError};
 use atoll_hub::reach::{self, ReachError};
 use kube::Client;
-use kube::config::Kubeconfig;
 
 /// How long one request may take. Healthy APIs answer in milliseconds; the rest is for connections.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -77,8 +76,8 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
-    pub(crate) fn read(file: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        let names = Kubeconfig::read_from(file)?.contexts.into_iter().map(|context| context.name).collect();
+    pub(crate) fn read(file: &Path) -> Result<Self, ConnectError> {
+        let names = connect::read(Some(file))?.contexts.into_iter().map(|context| context.name).collect();
         Ok(Self { file: file.to_owned(), names })
     }
 

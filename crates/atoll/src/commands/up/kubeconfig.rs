@@ -15,7 +15,7 @@ pub(crate) fn write(path: &Path, clusters: &[(String, &Path)]) -> anyhow::Result
         ..Kubeconfig::default()
     };
     for (name, file) in clusters {
-        let one = Kubeconfig::read_from(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let one = atoll_hub::connect::read(Some(file))?;
         let cluster = one.clusters.into_iter().next().and_then(|cluster| cluster.cluster);
         let user = one.auth_infos.into_iter().next().and_then(|user| user.auth_info);
         all.clusters.push(NamedCluster { name: name.clone(), cluster, ..NamedCluster::default() });

@@ -42,12 +42,16 @@ pub(crate) enum Crd {
 /// The hub.
 #[derive(Debug, Clone)]
 pub(crate) struct HubFacts {
+    /// When the lease was read: its age counts from then, however long other checks take.
+    pub(crate) at: Timestamp,
     pub(crate) api: Result<ApiFact, Trouble>,
     /// The groups and plurals that it does not serve, of those that it should.
     pub(crate) missing: Vec<String>,
     pub(crate) lease: Result<LeaseFact, Trouble>,
     /// The version of the hub that leads; none if it can't be asked.
     pub(crate) hub_version: Option<String>,
+    /// What `atoll status` says is wrong; none if nothing is, or the leader can't be asked.
+    pub(crate) status: Option<String>,
     /// The members.
     pub(crate) clusters: Result<Vec<Cluster>, Trouble>,
     /// Their Secrets, which say what networks count.

@@ -20,39 +20,42 @@ const TOLERANCE: i64 = 5;
 /// A token that ends within this is close to its end: hubs renew theirs at half of their life.
 const SOON: i64 = 24 * 3600;
 
+/// What to do about a hub that answers and refuses the credentials.
+const NEW_CREDENTIALS: &str =
+    "The hub runs and does not accept these credentials: get a new kubeconfig from its administrator.";
+
 /// All checks of the control plane. `all` are the members of the clusterset, `members` those that were looked at.
-pub(crate) fn judge(
-    hub: &HubFacts,
-    all: &[Cluster],
-    members: &[MemberFacts],
-    version: &str,
-    now: Timestamp,
-) -> Vec<Check> {
-    let mut checks = of_hub(hub, version, now);
+pub(crate) fn judge(hub: &HubFacts, all: &[Cluster], members: &[MemberFacts], version: &str) -> Vec<Check> {
+    let mut checks = of_hub(hub, version);
+    let unknown = hub.clusters.as_ref().err().or(hub.api.as_ref().err()).map(Trouble::why);
     let each = |one: fn(&MemberFacts) -> Vec<Finding>| -> Vec<Finding> {
         members
             .iter()
             .flat_map(|member| one(member).into_iter().map(|found| found.of(&member.name)))
             .collect()
     };
-    let at = |id, title: &str, findings| Check::new(Group::Members, id, title, findings);
+    // What no member was asked for is not fine.
+    let or_unknown = |findings: Vec<Finding>| match &unknown {
+        Some(why) => vec![Finding::skipped(format!("not checked: the hub does not say its members: {why}"))],
+        None => findings,
+    };
+    let at = |id, title: &str, findings| Check::new(Group::Members, id, title, or_unknown(findings));
     let versions: std::collections::BTreeSet<&str> =
         members.iter().filter_map(|one| Some(one.api.as_ref().ok()?.version.as_str())).collect();
     let versions = versions.into_iter().collect::<Vec<_>>().join(", ");
-    let count = members.len();
+    let answered = match &unknown {
+        Some(_) => "the APIs of the members answer from this host".to_owned(),
+        None => format!("the APIs of {} members answer from this host ({versions})", members.len()),
+    };
     checks.extend([
-        at(
-            "member-api",
-            &format!("the APIs of {count} members answer from this host ({versions})"),
-            each(reachable),
-        ),
+        at("member-api", &answered, each(reachable)),
         at("member-rights", "the hub has its rights in them", each(rights)),
         at("member-crds", "their CRDs are there, and of this release", each(crds)),
         at("member-properties", "their ClusterProperties say who they are", each(properties)),
-        at("member-token", "the hub's tokens for them are valid", each_token(members, now)),
+        at("member-token", "the hub's tokens for them are valid", each_token(members, hub.at)),
         // The hub's summary comes after what may be its cause.
         at("member-ready", "the hub says that they are ready", each(ready)),
-        at("member-clock", "their clocks agree with that of this host", each(|one| clock(&one.api))),
+        at("member-clock", "their clocks agree with that of this host", each(clock_of)),
         at("member-networks", "no two of them have the same addresses", overlaps(all, hub, members)),
         at(
             "member-namespaces",
@@ -60,8 +63,9 @@ pub(crate) fn judge(
             namespaces(hub, members),
         ),
     ]);
-    let names =
-        |id, title: &str, one: fn(&MemberFacts) -> Vec<Finding>| Check::new(Group::Dns, id, title, each(one));
+    let names = |id, title: &str, one: fn(&MemberFacts) -> Vec<Finding>| {
+        Check::new(Group::Dns, id, title, or_unknown(each(one)))
+    };
     checks.extend([
         names("dns-led", &format!("CoreDNS forwards {} to `atoll dns`", dns::ZONE), led),
         names("dns-servers", "servers of `atoll dns` are ready", servers),
@@ -69,10 +73,13 @@ pub(crate) fn judge(
     checks
 }
 
-fn of_hub(hub: &HubFacts, version: &str, now: Timestamp) -> Vec<Check> {
+fn of_hub(hub: &HubFacts, version: &str) -> Vec<Check> {
     let at = |id, title: String, findings| Check::new(Group::Hub, id, title, findings);
     let api = match &hub.api {
         Ok(_) => Vec::new(),
+        Err(Trouble::Forbidden(why)) => {
+            vec![Finding { next: NEW_CREDENTIALS, ..Finding::failed(Code::CredentialsEnded, why.clone()) }]
+        }
         Err(trouble) => vec![Finding::failed(Code::HubUnreachable, trouble.why())],
     };
     let mut checks = vec![at("hub-api", "the hub's API answers".to_owned(), api.clone())];
@@ -92,7 +99,7 @@ fn of_hub(hub: &HubFacts, version: &str, now: Timestamp) -> Vec<Check> {
     let missing =
         hub.missing.iter().map(|one| Finding::failed(Code::HubKindMissing, format!("{one} is not served")));
     checks.push(at("hub-crds", "it serves all kinds of a hub".to_owned(), missing.collect()));
-    let (title, lease) = leader(hub, now);
+    let (title, lease) = leader(hub);
     checks.push(at("hub-lease", title, lease));
     checks.push(at("hub-clock", "its clock agrees with that of this host".to_owned(), clock(&hub.api)));
     let other = hub.hub_version.as_ref().filter(|theirs| *theirs != version);
@@ -111,7 +118,7 @@ fn of_hub(hub: &HubFacts, version: &str, now: Timestamp) -> Vec<Check> {
 }
 
 /// Who leads, and until when. The lease is compared with the clock of the hub's API: hubs and API are often on one host.
-fn leader(hub: &HubFacts, now: Timestamp) -> (String, Vec<Finding>) {
+fn leader(hub: &HubFacts) -> (String, Vec<Finding>) {
     let title = || "a hub leads".to_owned();
     let none = |text: String| (title(), vec![Finding::failed(Code::NoLeader, text)]);
     let lease = match &hub.lease {
@@ -130,7 +137,7 @@ fn leader(hub: &HubFacts, now: Timestamp) -> (String, Vec<Finding>) {
         return none("the lease is free: the last hub was stopped".to_owned());
     };
     let ahead = hub.api.as_ref().ok().and_then(|api| api.ahead).unwrap_or_default();
-    let age = lease.renewed.map(|renewed| now.as_second() + ahead - renewed.as_second());
+    let age = lease.renewed.map(|renewed| hub.at.as_second() + ahead - renewed.as_second());
     match age {
         Some(age) if age <= lease.seconds + TOLERANCE => (format!("a hub leads: {holder}"), Vec::new()),
         Some(age) => {
@@ -138,6 +145,15 @@ fn leader(hub: &HubFacts, now: Timestamp) -> (String, Vec<Finding>) {
         }
         None => none(format!("`{holder}` holds the lease, and never renewed it")),
     }
+}
+
+fn clock_of(member: &MemberFacts) -> Vec<Finding> {
+    not_asked(member).unwrap_or_else(|| clock(&member.api))
+}
+
+/// That a check was not made, if the member's API gives no answer; why is said by the check of its API.
+fn not_asked(member: &MemberFacts) -> Option<Vec<Finding>> {
+    member.api.is_err().then(|| vec![Finding::skipped("not checked: its API does not answer here")])
 }
 
 fn clock(api: &Result<ApiFact, Trouble>) -> Vec<Finding> {
@@ -176,6 +192,9 @@ fn reachable(member: &MemberFacts) -> Vec<Finding> {
 
 fn rights(member: &MemberFacts) -> Vec<Finding> {
     const MOST: usize = 5;
+    if let Some(found) = not_asked(member) {
+        return found;
+    }
     match &member.lacks {
         Ok(lacks) if lacks.is_empty() => Vec::new(),
         Ok(lacks) => {
@@ -184,15 +203,17 @@ fn rights(member: &MemberFacts) -> Vec<Finding> {
             let some = lacks.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
             vec![Finding::failed(Code::Forbidden, format!("the hub may not {some}{more}"))]
         }
-        // That it does not answer is said above.
-        Err(_) if member.no_way.is_some() || member.api.is_err() => Vec::new(),
         Err(trouble) => vec![Finding::skipped(format!("not known: {}", trouble.why()))],
     }
 }
 
 fn crds(member: &MemberFacts) -> Vec<Finding> {
+    if let Some(found) = not_asked(member) {
+        return found;
+    }
     let one = |(name, state): &(String, Crd)| match state {
-        Crd::Fine | Crd::Unknown => None,
+        Crd::Fine => None,
+        Crd::Unknown => Some(Finding::skipped(format!("not checked: {name} could not be read"))),
         Crd::Missing(how) => Some(Finding::failed(Code::KindMissing, format!("{name} {how}"))),
         Crd::Older => Some(Finding::warned(Code::CrdOutdated, format!("{name} is of an older release"))),
     };
@@ -200,7 +221,13 @@ fn crds(member: &MemberFacts) -> Vec<Finding> {
 }
 
 fn properties(member: &MemberFacts) -> Vec<Finding> {
-    let Ok(properties) = &member.properties else { return Vec::new() };
+    if let Some(found) = not_asked(member) {
+        return found;
+    }
+    let properties = match &member.properties {
+        Ok(properties) => properties,
+        Err(trouble) => return vec![Finding::skipped(format!("not checked: {}", trouble.why()))],
+    };
     let missing = PROPERTIES.into_iter().filter(|name| !properties.contains_key(*name));
     let mut found: Vec<Finding> = missing
         .map(|name| {
@@ -225,7 +252,10 @@ fn each_token(members: &[MemberFacts], now: Timestamp) -> Vec<Finding> {
             Err(Trouble::Forbidden(_)) => {
                 return Some(Finding::skipped("needs: get its Secret in the hub").of(&member.name));
             }
-            Err(Trouble::Missing | Trouble::Silent(_) | Trouble::Other(_)) => return None,
+            Err(trouble @ (Trouble::Missing | Trouble::Silent(_) | Trouble::Other(_))) => {
+                let text = format!("not checked: its Secret in the hub: {}", trouble.why());
+                return Some(Finding::skipped(text).of(&member.name));
+            }
         };
         let left = ends.as_second() - now.as_second();
         let found = match left {
@@ -271,7 +301,10 @@ fn namespaces(hub: &HubFacts, members: &[MemberFacts]) -> Vec<Finding> {
             exported.entry(namespace).or_default().push(format!("{name} of {}", member.name));
         }
     }
-    let mut found = Vec::new();
+    let unread = members.iter().filter(|member| member.namespaces.is_none());
+    let mut found: Vec<Finding> = unread
+        .map(|member| Finding::skipped("not checked: its namespaces could not be read").of(&member.name))
+        .collect();
     for (namespace, services) in exported.iter().filter(|(namespace, _)| !hub.explicit.contains(**namespace))
     {
         for member in members {
@@ -292,8 +325,8 @@ fn namespaces(hub: &HubFacts, members: &[MemberFacts]) -> Vec<Finding> {
 }
 
 fn led(member: &MemberFacts) -> Vec<Finding> {
-    if member.api.is_err() {
-        return Vec::new();
+    if let Some(found) = not_asked(member) {
+        return found;
     }
     match &member.dns.led {
         Led::InPlace | Led::Multicluster => Vec::new(),
@@ -321,6 +354,9 @@ fn led(member: &MemberFacts) -> Vec<Finding> {
 }
 
 fn servers(member: &MemberFacts) -> Vec<Finding> {
+    if let Some(found) = not_asked(member) {
+        return found;
+    }
     match (&member.dns.led, member.dns.servers) {
         (Led::InPlace | Led::Outdated | Led::Reverted(_) | Led::Unknown(_), Some(false)) => {
             vec![Finding::failed(Code::DnsServerDown, "no pod of `atoll dns` is ready")]

@@ -64,11 +64,15 @@ pub(crate) async fn hub(client: &Client, namespace: &str) -> HubFacts {
     let namespaces = Api::<Namespace>::all(client.clone());
     let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
     let all = many();
-    let (api, missing, lease, hub_version, clusters, secrets, namespaces) = tokio::join!(
+    let lease = async {
+        let lease = ask(leases.get(LEASE)).await;
+        (lease, Timestamp::now())
+    };
+    let (api, missing, (lease, at), said, clusters, secrets, namespaces) = tokio::join!(
         api(client),
         missing(client),
-        ask(leases.get(LEASE)),
-        leaders_version(client),
+        lease,
+        leaders_word(client),
         ask(clusters.list(&all)),
         ask(secrets.list(&all)),
         ask(namespaces.list(&all)),
@@ -85,24 +89,33 @@ pub(crate) async fn hub(client: &Client, namespace: &str) -> HubFacts {
         one.annotations().get(annotation::IMPORT).is_some_and(|value| value == annotation::import::EXPLICIT)
     };
     let namespaces = namespaces.map(|list| list.items).unwrap_or_default();
+    let (hub_version, status) = said.unwrap_or_default();
     HubFacts {
+        at,
         api,
         missing,
         lease,
         hub_version,
+        status,
         clusters: clusters.map(|list| list.items),
         secrets: secrets.map(|list| list.items),
         explicit: namespaces.iter().filter(|one| explicit(one)).map(ResourceExt::name_any).collect(),
     }
 }
 
-/// The leader's own word, where it is asked; no other has it.
-async fn leaders_version(client: &Client) -> Option<String> {
+/// The leader's own word, where it is asked; no other has it. Its version, and what it says is wrong.
+async fn leaders_word(client: &Client) -> Option<(Option<String>, Option<String>)> {
     let explain = (kind::explain::GROUP, kind::explain::VERSION, kind::explain::CLUSTERSETS);
     let path = format!("/apis/{}/{}/{}/{}", explain.0, explain.1, explain.2, kind::explain::CLUSTERSET);
     let request = Request::get(path).body(Vec::new()).ok()?;
     let status: serde_json::Value = ask(client.request(request)).await.ok()?;
-    status["version"].as_str().map(str::to_owned)
+    Some((status["version"].as_str().map(str::to_owned), wrong(&status["verdict"])))
+}
+
+/// A verdict in one line, unless it says that nothing is wrong.
+fn wrong(verdict: &serde_json::Value) -> Option<String> {
+    let severity = verdict["severity"].as_str().filter(|one| *one != "Info");
+    severity.and_then(|_| Some(format!("{}: {}", verdict["code"].as_str()?, verdict["message"].as_str()?)))
 }
 
 /// The kinds that a hub needs and its API does not serve. Whoever may ask the API anything may ask this.

@@ -35,10 +35,12 @@ fn cluster(name: &str, pods: &str, ready: &str, reason: &str) -> Cluster {
 fn hub() -> HubFacts {
     let lease = LeaseFact { holder: Some("hub-1".to_owned()), renewed: Some(after(-3)), seconds: 10 };
     HubFacts {
+        at: now(),
         api: Ok(api()),
         missing: Vec::new(),
         lease: Ok(lease),
         hub_version: Some(VERSION.to_owned()),
+        status: None,
         clusters: Ok(Vec::new()),
         secrets: Ok(Vec::new()),
         explicit: BTreeSet::new(),
@@ -69,7 +71,7 @@ fn checked(change: Change) -> Vec<Check> {
     let mut members = vec![member("paris", "10.1.0.0/16"), member("tokyo", "10.2.0.0/16")];
     change(&mut hub, &mut members);
     let all: Vec<Cluster> = members.iter().map(|one| one.cluster.clone()).collect();
-    judge(&hub, &all, &members, VERSION, now())
+    judge(&hub, &all, &members, VERSION)
 }
 
 /// Check, code and cluster of everything that is not fine.
@@ -90,8 +92,7 @@ fn a_healthy_clusterset_has_nothing_wrong() {
 
 #[test]
 fn each_fault_has_its_code_and_its_cluster() {
-    let cases: [(Change, &[&str]); 22] = [
-        (|hub, _| hub.api = Err(Trouble::Silent("no".to_owned())), &["hub-api HubUnreachable -"]),
+    let cases: [(Change, &[&str]); 21] = [
         (
             |hub, _| hub.missing = vec!["clusters (cluster.karmada.io/v1alpha1)".to_owned()],
             &["hub-crds HubKindMissing -"],
@@ -125,7 +126,16 @@ fn each_fault_has_its_code_and_its_cluster() {
                 all[1].namespaces = None;
                 all[1].dns = Dns { led: Led::Unknown("no route".to_owned()), servers: None };
             },
-            &["member-api MemberUnreachable tokyo"],
+            &[
+                "member-api MemberUnreachable tokyo",
+                "member-rights NotChecked tokyo",
+                "member-crds NotChecked tokyo",
+                "member-properties NotChecked tokyo",
+                "member-clock NotChecked tokyo",
+                "member-namespaces NotChecked tokyo",
+                "dns-led NotChecked tokyo",
+                "dns-servers NotChecked tokyo",
+            ],
         ),
         (|_, all| all[1].lacks = Ok(vec!["list services".to_owned()]), &["member-rights Forbidden tokyo"]),
         (
@@ -150,6 +160,28 @@ fn each_fault_has_its_code_and_its_cluster() {
     ];
     for (i, (change, want)) in cases.into_iter().enumerate() {
         assert_eq!(found(change), want, "case {i}");
+    }
+}
+
+#[test]
+fn nothing_is_fine_of_members_that_are_not_known() {
+    let silent: Change = |hub, all| {
+        hub.api = Err(Trouble::Silent("no route".to_owned()));
+        hub.clusters = Err(Trouble::Silent("no route".to_owned()));
+        all.clear();
+    };
+    let refused: Change = |hub, all| {
+        hub.api = Err(Trouble::Forbidden("401".to_owned()));
+        hub.clusters = Err(Trouble::Forbidden("401".to_owned()));
+        all.clear();
+    };
+    for (change, want) in [(silent, Code::HubUnreachable), (refused, Code::CredentialsEnded)] {
+        let checks = checked(change);
+        let first = &checks[0].findings[0];
+        assert_eq!((checks[0].id, first.code), ("hub-api", want.as_str()));
+        assert_eq!(first.next.contains("get a new kubeconfig"), want == Code::CredentialsEnded, "{first:?}");
+        assert!(checks.iter().skip(1).all(|check| check.mark == Mark::Skipped), "{checks:?}");
+        assert!(checks.len() > 10, "{checks:?}");
     }
 }
 
