@@ -40,6 +40,7 @@ use atoll_api::explain::Template;
 use atoll_api::names::kind::explain as names;
 use atoll_engine::names::{BadName, ClusterId, Namespace, ServiceKey};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 pub(crate) use known::{About, Known};
 pub(crate) use questions::Question;
@@ -63,6 +64,15 @@ pub(crate) fn answer(known: &Known<'_>, tally: &mut Tally, asked: &Asked) -> Ans
             Ok(address) => Ok(found(&address::explain(known, address))),
             Err(_) => Err(bad(format!("{name:?} is not an IP address"))),
         },
+        (names::CLUSTERSETS, Verb::List, _) => {
+            let list = json!({
+                "apiVersion": format!("{}/{}", names::GROUP, names::VERSION),
+                "kind": format!("{}List", names::CLUSTERSET_STATUS),
+                "metadata": {},
+                "items": [status::status(known, tally)],
+            });
+            Ok(Answered::found(list))
+        }
         (names::CLUSTERSETS, Verb::Get, Some(names::CLUSTERSET)) => Ok(found(&status::status(known, tally))),
         (names::CLUSTERSETS, Verb::Get, Some(name)) => {
             let message =
@@ -130,7 +140,13 @@ fn list_services(known: &Known<'_>, asked: &Asked) -> Result<Answered, Answered>
             Some(ServiceKey::parse(namespace, name).map_err(bad_name)?)
         }
     };
-    Ok(found(&list::list(known, namespace.as_ref(), after.as_ref(), limit)))
+    let mut answered = found(&list::list(known, namespace.as_ref(), after.as_ref(), limit));
+    // Columns of a table are the same for one service and for a list of them.
+    let items = answered.body.get_mut("items").and_then(Value::as_array_mut);
+    for item in items.into_iter().flatten() {
+        item["verdict"] = json!({ "code": item["code"], "message": item["message"] });
+    }
+    Ok(answered)
 }
 
 fn found(answer: &impl Serialize) -> Answered {

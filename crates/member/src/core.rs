@@ -14,6 +14,7 @@
 pub mod cache;
 mod diff;
 mod dispatched;
+mod ended;
 pub mod event;
 pub mod facts;
 mod notices;
@@ -40,6 +41,7 @@ use atoll_engine::world::Change;
 use self::cache::Cache;
 use self::diff::Verdict;
 use self::dispatched::Dispatched;
+use self::ended::Endings;
 use self::event::{Command, Event, Now};
 use self::facts::Facts;
 use self::notices::Drifts;
@@ -86,6 +88,7 @@ pub struct Core {
     told: BTreeSet<ServiceKey>,
     problems: BTreeMap<Problem, Instant>,
     drifts: Drifts,
+    endings: Endings,
     /// An answer to one of our own requests is taken in.
     answering: bool,
     /// When the first event came.
@@ -134,6 +137,7 @@ impl Core {
             told: BTreeSet::new(),
             problems: BTreeMap::new(),
             drifts: Drifts::default(),
+            endings: Endings::default(),
             answering: false,
             began: None,
             out: Vec::new(),
@@ -212,6 +216,9 @@ impl Core {
                     if let (Target::Slice(key, name), false) = (&target, request.deletes()) {
                         self.replaced.forget(key, name); // It stays after all.
                     }
+                    if let (Target::Import(key), true) = (&target, request.deletes()) {
+                        self.note_ending(key, None);
+                    }
                     let notices = self.notices_of(&request);
                     self.sent.insert(target.clone(), Sent { print, request: kind, notices });
                     self.queue.fly(target.clone());
@@ -238,6 +245,7 @@ impl Core {
         self.facts.follow(&key, follow, &mut tell);
         self.tell(tell);
         let before = self.plans.insert(key.clone(), part.clone());
+        self.note_ending(&key, before.as_ref().and_then(Option::as_deref));
         match (touched, before) {
             (Touched::Nothing, Some(_)) => {}
             (Touched::Slices(changed), Some(before)) => {

@@ -74,7 +74,7 @@ codes! {
 
     "Conflicts between exports": [
     PortConflict Warning "The exports have different ports. The union is used; where ports clash, the export with precedence wins." "Make spec.ports the same in all exporting clusters.";
-    TypeConflict Warning "Some exports are headless and others are not. The export with precedence decides." "Make spec.clusterIP the same kind (None or not) in all exporting clusters.";
+    TypeConflict Warning "Some exports are headless and others are not. The export with precedence decides." "Delete the Service in the clusters that disagree, and create it again with or without `clusterIP: None` as in the others: the field can't be changed.";
     SessionAffinityConflict Warning "The exports have different session affinities. The export with precedence decides." "Make spec.sessionAffinity the same in all exporting clusters.";
     SessionAffinityConfigConflict Warning "The exports have different timeouts of session affinity. The export with precedence decides." "Make spec.sessionAffinityConfig the same in all exporting clusters.";
     LabelsConflict Warning "The exports have different exported labels. The export with precedence decides." "Make spec.exportedLabels the same in all ServiceExports.";

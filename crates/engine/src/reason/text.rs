@@ -83,11 +83,11 @@ fn to_agree(about: &Disputed, winner: &str) -> String {
             )
         }
         Disputed::Type { headless: true } => {
-            "To agree, create the Service there anew with clusterIP: None, or delete its ServiceExport."
+            "To agree, delete the Service there and create it again with clusterIP: None, or delete its ServiceExport."
                 .to_owned()
         }
         Disputed::Type { headless: false } => {
-            "To agree, create the Service there anew without clusterIP: None, or delete its ServiceExport."
+            "To agree, delete the Service there and create it again without clusterIP: None, or delete its ServiceExport."
                 .to_owned()
         }
         Disputed::SessionAffinity(_) => set("spec.sessionAffinity"),

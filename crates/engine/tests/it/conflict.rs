@@ -31,7 +31,7 @@ fn a_conflict_is_told_to_all_exporters_and_the_older_export_wins() {
     let conflicts = plan.clusters[&id("a")].export.as_ref().unwrap().conflicts.clone().unwrap();
     assert_eq!(
         text::conflict_message(&conflicts),
-        "Conflicting type. Using \"Headless\" from the service export in \"b\", which has precedence. 1/2 clusters disagree: a. To agree, create the Service there anew with clusterIP: None, or delete its ServiceExport."
+        "Conflicting type. Using \"Headless\" from the service export in \"b\", which has precedence. 1/2 clusters disagree: a. To agree, delete the Service there and create it again with clusterIP: None, or delete its ServiceExport."
     );
 }
 

@@ -71,7 +71,9 @@ fn range(held: &Held) -> RangeOf {
 }
 
 fn verdict(known: &Known<'_>, address: IpAddr, held: &[Held], endpoints: &[EndpointOf]) -> Remark {
-    if let Some(why) = always_refused(address) {
+    // A range that the operator declares is taken at their word.
+    let declared = held.iter().any(|held| held.known == "declared");
+    if let Some(why) = always_refused(address).filter(|_| !declared) {
         let message = format!("{address} is {}; no cluster may announce it", text::address_refused(why));
         return Remark::new(Code::AlwaysRefused, sentence(&message));
     }

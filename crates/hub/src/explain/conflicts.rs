@@ -17,24 +17,32 @@ pub(super) fn conflicts(known: &Known<'_>, key: &ServiceKey) -> Vec<Remark> {
     let why = |winner: &ClusterId| match rule {
         Some(Rule::Older) => {
             let since = age(winner).map(|export| format!(", since {}", rfc3339(export.credited)));
-            format!(" Its export is the oldest{}.", since.unwrap_or_default())
+            format!(" The export of {winner} is the oldest{}.", since.unwrap_or_default())
         }
-        Some(Rule::Created) => " It was created before the others.".to_owned(),
-        Some(Rule::Name) => " All are equally old, and its cluster's name comes first.".to_owned(),
+        Some(Rule::Created) => format!(" The export of {winner} was created before the others."),
+        Some(Rule::Name) => format!(" All exports are equally old, and the name {winner} comes first."),
         Some(Rule::Incumbent) => {
-            " It had precedence before, and keeps it for as long as the export exists.".to_owned()
+            format!(" The export of {winner} had precedence before, and keeps it for as long as it exists.")
         }
         None => String::new(),
     };
     let remark = |conflict: &atoll_engine::reason::Conflict| {
         let others = list(&dissenters(merged, &conflict.about));
-        let message = format!("{}{} In conflict: {others}.", text::conflict(conflict), why(&conflict.winner));
+        let message = format!("{}{}", text::conflict(conflict), why(&conflict.winner));
         let object = object(&conflict.about);
-        let next = format!(
-            "Change {} of {object} {key} in {others}, to be the same as in {}.",
-            path(&conflict.about),
-            conflict.winner
-        );
+        let next = match &conflict.about {
+            // The field can't be changed.
+            Disputed::Type { headless } => format!(
+                "Delete Service {key} in {others} and create it again {} clusterIP: None, as in {}; or delete its ServiceExport there.",
+                if *headless { "with" } else { "without" },
+                conflict.winner
+            ),
+            about => format!(
+                "Change {} of {object} {key} in {others}, to be the same as in {}.",
+                path(about),
+                conflict.winner
+            ),
+        };
         Remark::new(conflict.about.code(), message).next(next)
     };
     merged.conflicts.iter().map(remark).collect()

@@ -1,15 +1,15 @@
 //! What a cluster holds of a service: as an importer, and because of a `MultiClusterService`.
 
 use atoll_api::explain::{Endpoints, Import, Remark};
-use atoll_api::names::code::Code;
+use atoll_api::names::code::{Code, Severity};
 use atoll_engine::names::{ClusterId, ServiceKey};
 use atoll_engine::network::Family;
-use atoll_engine::plan::{ClusterPlan, DispatchPlan, ImportPlan, SlicesFrom, WhyNotDispatched};
+use atoll_engine::plan::{ClusterPlan, DispatchPlan, ImportPlan, SlicesFrom, WhyAbsent, WhyNotDispatched};
 use atoll_engine::reason::{ImportReady, text};
 use atoll_link::Problem;
 use litemap::LiteMap;
 
-use super::known::{Known, remark, rfc3339};
+use super::known::{Known, list, remark, rfc3339};
 use super::member;
 use super::service::Scope;
 use super::sources::{Room, sources};
@@ -27,9 +27,13 @@ pub(super) fn import(
 ) -> Import {
     let Some(part) = known.part(key, id) else {
         let code = if known.brain.is_settling() { Code::Starting } else { unplanned(known, key, id) };
-        return nothing(remark(code, code.meaning(), key, id));
+        return nothing(match code {
+            Code::NotExported => unexported(known, key),
+            _ => remark(code, code.meaning(), key, id), // the others have words of their own
+        });
     };
     match &part.import {
+        ImportPlan::Absent(WhyAbsent::NotExported) => nothing(unexported(known, key)),
         ImportPlan::Absent(why) => nothing(remark(why.code(), text::absent(*why), key, id)),
         ImportPlan::Untouched(why) => nothing(remark(why.code(), text::untouched(*why), key, id)),
         ImportPlan::Present { import, slices } => {
@@ -94,6 +98,24 @@ fn unplanned(known: &Known<'_>, key: &ServiceKey, id: &ClusterId) -> Code {
         (false, true) => Code::NotExported,
         (false, false) => Code::NotHeard,
     }
+}
+
+/// No cluster exports the service: said by what there is of it.
+fn unexported(known: &Known<'_>, key: &ServiceKey) -> Remark {
+    let world = known.world();
+    if world.intents.as_ref().is_some_and(|intents| intents.contains_key(key)) {
+        let message = "No cluster exports the service; a MultiClusterService brings its endpoints.";
+        return Remark { severity: Severity::Info, next: None, ..Remark::new(Code::NotExported, message) };
+    }
+    let holdings = world.services.get(key).into_iter().flatten();
+    let invalid: Vec<&ClusterId> =
+        holdings.filter(|(_, holding)| holding.export.is_some()).map(|(id, _)| id).collect();
+    if invalid.is_empty() {
+        return Remark::new(Code::NotExported, "No cluster exports the service.");
+    }
+    let message = format!("The ServiceExport in {} is not valid, and there is no other.", list(&invalid));
+    let next = format!("See why: `atoll explain {} -n {} --in {}`.", key.name, key.namespace, invalid[0]);
+    Remark::new(Code::NotExported, message).next(next)
 }
 
 /// Why clients get no answer although the service is imported.

@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use atoll_api::explain::{Metadata, ServiceLine, ServiceList};
 use atoll_engine::names::{Namespace, ServiceKey};
+use atoll_engine::plan::ImportPlan;
 
 use super::known::Known;
 use super::service::{self, Scope};
@@ -68,14 +69,46 @@ pub(super) fn alike(known: &Known<'_>, key: &ServiceKey) -> Vec<String> {
     near.take(3).map(ToString::to_string).collect()
 }
 
+/// The service whose derived Service has this name in a cluster.
+pub(super) fn derived_from<'a>(known: &Known<'a>, key: &ServiceKey) -> Option<&'a ServiceKey> {
+    let is_its = |other: &&ServiceKey| {
+        known.plan(other).is_some_and(|plan| {
+            plan.clusters.values().any(|part| match &part.import {
+                ImportPlan::Present { import, .. } => {
+                    import.derived.as_ref().is_some_and(|derived| derived.name == key.name)
+                }
+                ImportPlan::Absent(_) | ImportPlan::Untouched(_) => false,
+            })
+        })
+    };
+    services(known, Some(&key.namespace), None, COMPARED).into_iter().find(is_its)
+}
+
 /// Whether two names differ by a letter or two, or one begins with the other.
 fn is_near(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
     if short.len() >= 3 && long.starts_with(short) {
         return true;
     }
+    if swapped(one.as_bytes(), other.as_bytes()) {
+        return true;
+    }
     let allowed = if short.len() < 4 { 1 } else { 2 };
     long.len() - short.len() <= allowed && distance(short.as_bytes(), long.as_bytes()) <= allowed
+}
+
+/// Whether two neighbors have changed places, and nothing else differs.
+fn swapped(one: &[u8], other: &[u8]) -> bool {
+    let differ: Vec<usize> = (0..one.len()).filter(|at| one.get(*at) != other.get(*at)).take(3).collect();
+    match differ[..] {
+        [first, second] => {
+            one.len() == other.len()
+                && second == first + 1
+                && one.get(first) == other.get(second)
+                && one.get(second) == other.get(first)
+        }
+        _ => false,
+    }
 }
 
 /// How many letters have to be put in, taken out or changed. Names are short: at most 63 letters.
@@ -99,7 +132,7 @@ mod tests {
     #[test]
     fn a_name_is_near_another_that_was_mistyped() {
         for (one, other, near) in [
-            ("web", "wbe", false),
+            ("web", "wbe", true),
             ("web", "wen", true),
             ("web", "webs", true),
             ("checkout", "chekout", true),

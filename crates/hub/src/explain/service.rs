@@ -127,7 +127,9 @@ fn verdict(known: &Known<'_>, key: &ServiceKey, all: &ServiceExplanation) -> Rem
     let exporters = || all.clusters.iter().filter(|part| part.export.is_some());
     let takes_part =
         |part: &&ClusterPart| part.export.is_some() || part.import.present || part.dispatch.is_some();
-    let exported = exporters().any(|part| part.export.as_ref().is_some_and(|export| export.valid));
+    // Who exports it may be out of sight, where one cluster is asked for.
+    let exported = exporters().any(|part| part.export.as_ref().is_some_and(|export| export.valid))
+        || known.engine().merged(key).is_some_and(|merged| !merged.clusters.is_empty());
     let asked = all.multi_cluster_service.is_some();
     let cause = exporters().flat_map(|part| part.member.iter());
     // That exports disagree is said with who won, below.
@@ -158,6 +160,17 @@ fn verdict(known: &Known<'_>, key: &ServiceKey, all: &ServiceExplanation) -> Rem
     let pending = &all.pending;
     let invalid = !exported && exporters().next().is_some();
     let nowhere = (!exported && !asked && !invalid && pending.is_empty()).then(|| nowhere(known, key));
+    // What is wrong with the service itself is not hidden by the state of members that only take part in it, or could.
+    let follows = |remark: &&Remark| remark.code == Code::NotHeard;
+    let of_service = cause
+        .clone()
+        .chain(exports.clone())
+        .chain(&all.conflicts)
+        .chain(crossing.clone())
+        .chain(own.clone().filter(|remark| !follows(remark)));
+    if let Some(remark) = worst(of_service).filter(|remark| remark.severity > Severity::Info) {
+        return remark.clone();
+    }
     let candidates = cause
         .chain(exports)
         .chain(dark)
@@ -171,7 +184,7 @@ fn verdict(known: &Known<'_>, key: &ServiceKey, all: &ServiceExplanation) -> Rem
         Some(remark) if remark.severity > Severity::Info => remark.clone(),
         Some(_) | None => match pending.first() {
             Some(waits) => waits.clone(),
-            None => well(all, exported),
+            None => well(known, key, all, exported),
         },
     }
 }
@@ -179,6 +192,18 @@ fn verdict(known: &Known<'_>, key: &ServiceKey, all: &ServiceExplanation) -> Rem
 /// No cluster exports it.
 fn nowhere(known: &Known<'_>, key: &ServiceKey) -> Remark {
     let remark = Remark::new(Code::NotExported, format!("No cluster exports {key}."));
+    if let Some(original) = super::list::derived_from(known, key) {
+        let message =
+            format!("{key} is the derived Service of the import {original}. It is not exported itself.");
+        let next = format!("See the service: `atoll explain {} -n {}`.", original.name, original.namespace);
+        return Remark::new(Code::NotExported, message).next(next);
+    }
+    let mut clusters = known.world().clusters.values();
+    if clusters.all(|cluster| cluster.heard.is_some() && !cluster.namespaces.contains_key(&key.namespace)) {
+        let message = format!("No cluster exports {key}: no cluster has namespace {}.", key.namespace);
+        return Remark::new(Code::NotExported, message)
+            .next(format!("Check the spelling of namespace {}, or create it in a cluster, with the Service and a ServiceExport.", key.namespace));
+    }
     let alike = super::list::alike(known, key);
     let create = format!(
         "Create a ServiceExport {} in namespace {}, in a cluster that has the Service.",
@@ -190,7 +215,7 @@ fn nowhere(known: &Known<'_>, key: &ServiceKey) -> Remark {
     }
 }
 
-fn well(all: &ServiceExplanation, exported: bool) -> Remark {
+fn well(known: &Known<'_>, key: &ServiceKey, all: &ServiceExplanation, exported: bool) -> Remark {
     let named = |clusters: Vec<&str>| {
         const MOST: usize = 5;
         let more = clusters.len().saturating_sub(MOST);
@@ -200,7 +225,8 @@ fn well(all: &ServiceExplanation, exported: bool) -> Remark {
     let with = |is: fn(&ClusterPart) -> bool| -> Vec<&str> {
         all.clusters.iter().filter(|part| is(part)).map(|part| part.cluster.as_str()).collect()
     };
-    let exporters = with(|part| part.export.as_ref().is_some_and(|export| export.valid));
+    let merged = known.engine().merged(key).into_iter();
+    let exporters = merged.flat_map(|merged| merged.clusters.iter()).map(ClusterId::as_str).collect();
     let importers = with(|part| part.import.present);
     let consumers = with(|part| part.dispatch.as_ref().is_some_and(|dispatch| dispatch.present));
     let balanced = all.multi_cluster_service.iter().flat_map(|crossing| &crossing.remarks);

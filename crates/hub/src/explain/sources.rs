@@ -6,10 +6,10 @@ use std::sync::Arc;
 use atoll_api::explain::{Candidate, Endpoints, Remark, Source};
 use atoll_api::names::code::Code;
 use atoll_engine::facts::EndpointConditions;
-use atoll_engine::names::{ClusterId, ServiceKey};
+use atoll_engine::names::{ClusterId, PortName, ServiceKey};
 use atoll_engine::network::Family;
 use atoll_engine::plan::{Slice, SlicesFrom, Unknown, WhyNothing};
-use atoll_engine::reason::{Kept, SliceNote, Withdrawn, text};
+use atoll_engine::reason::{Kept, PortDropped, SliceNote, Withdrawn, text};
 use atoll_engine::world::Holding;
 use litemap::LiteMap;
 
@@ -53,7 +53,7 @@ pub(super) fn sources(
         match from {
             SlicesFrom::Exactly(list, kept) => {
                 part.kept(*kept);
-                part.exactly(list, room);
+                part.exactly(known, list, room);
                 part.other_families(known.world().holding(key, id), families, list, room);
                 let unconfirmed = |slice: &&Arc<Slice>| {
                     target != id && known.brain.is_awaited(key, id, &slice.original, target)
@@ -126,7 +126,7 @@ impl Part<'_> {
         self.source.remarks.push(told);
     }
 
-    fn exactly(&mut self, list: &[Arc<Slice>], room: &mut Room) {
+    fn exactly(&mut self, known: &Known<'_>, list: &[Arc<Slice>], room: &mut Room) {
         let mut ports: BTreeSet<(Code, String)> = BTreeSet::new();
         for slice in list {
             for endpoint in &slice.endpoints {
@@ -156,7 +156,15 @@ impl Part<'_> {
                             detail: Some(why.as_str().to_owned()),
                         });
                     }
-                    SliceNote::PortRenamed { .. } | SliceNote::PortDropped { .. } => {
+                    SliceNote::PortDropped { name, why: PortDropped::NameClash { winner } } => {
+                        let message = self.clash(known, name, winner);
+                        ports.insert((note.code(), message.unwrap_or_else(|| text::slice_note(note))));
+                    }
+                    SliceNote::PortRenamed { .. }
+                    | SliceNote::PortDropped {
+                        why: PortDropped::NotOfTheService | PortDropped::NotAsked,
+                        ..
+                    } => {
                         ports.insert((note.code(), text::slice_note(note)));
                     }
                 }
@@ -165,6 +173,18 @@ impl Part<'_> {
         for (code, message) in ports.into_iter().take(MOST) {
             self.source.remarks.push(remark(code, &message, self.key, self.cluster));
         }
+    }
+
+    /// Which port is left out, and which one has its name.
+    fn clash(&self, known: &Known<'_>, name: &PortName, winner: &ClusterId) -> Option<String> {
+        let merged = known.engine().merged(self.key)?;
+        let of = |id: &ClusterId| {
+            let (_, offer) = merged.exports.iter().find(|(one, _)| one == id)?;
+            let port = offer.ports.iter().find(|port| port.name == *name)?;
+            Some(format!("{name} {}/{}", port.port, port.protocol.as_str()))
+        };
+        let (its, others) = (of(self.cluster)?, of(winner)?);
+        Some(format!("port {its} of {} is ignored: {winner} has {others}", self.cluster))
     }
 
     /// Addresses of families that the cluster does not take.

@@ -119,6 +119,8 @@ pub struct HeldImport {
     pub stale: Option<Arc<str>>,
     /// Its addresses.
     pub ips: Vec<IpAddr>,
+    /// The clusters that it is imported from, as its status says.
+    pub sources: Vec<ClusterId>,
     /// What its status says.
     pub status: Fingerprint,
     /// What we wrote last as its status, and what came of it.
@@ -230,8 +232,8 @@ impl Cache {
         };
         let status_answered = slot.as_ref().and_then(|held| held.status_answered);
         let since = since(&seen.status.conditions, &self.printer);
-        let (stale, ips) = (seen.stale, seen.ips);
-        *slot = Some(HeldImport { copy, stale, ips, status, status_answered, since });
+        let (stale, ips, sources) = (seen.stale, seen.ips, seen.status.clusters);
+        *slot = Some(HeldImport { copy, stale, ips, sources, status, status_answered, since });
         news
     }
 

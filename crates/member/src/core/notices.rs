@@ -46,7 +46,7 @@ impl Drifts {
     }
 }
 
-fn about(kind: Kind, key: &ServiceKey, name: &str, uid: Option<Uid>) -> About {
+pub(super) fn about(kind: Kind, key: &ServiceKey, name: &str, uid: Option<Uid>) -> About {
     let (api_version, kind) = match kind {
         Kind::Export => (format!("{}/{}", mcs::GROUP, mcs::V1BETA1).into(), mcs::SERVICE_EXPORT),
         Kind::Import => (format!("{}/{}", mcs::GROUP, mcs::V1BETA1).into(), mcs::SERVICE_IMPORT),
@@ -147,14 +147,6 @@ impl Core {
         self.notice(Notice { about, warning: true, reason: event::export::UNEXPORTED, message });
     }
 
-    /// An import was deleted by us.
-    pub(super) fn tell_removed(&mut self, key: &ServiceKey, uid: Uid) {
-        let Some(ImportPlan::Absent(why)) = self.part(key).map(|part| &part.import) else { return };
-        let message = format!("The import was removed with its derived Service: {}.", text::absent(*why));
-        let about = about(Kind::Import, key, key.name.as_str(), Some(uid));
-        self.notice(Notice { about, warning: false, reason: event::import::REMOVED, message });
-    }
-
     /// What is to be told when this request is done.
     pub(super) fn notices_of(&self, request: &Request) -> Vec<Notice> {
         match request {
@@ -194,7 +186,7 @@ impl Core {
         notices.into_iter().for_each(|notice| self.notice(notice));
     }
 
-    fn notice(&mut self, notice: Notice) {
+    pub(super) fn notice(&mut self, notice: Notice) {
         self.out.push(super::Command::Tell(Box::new(notice)));
     }
 

@@ -87,13 +87,7 @@ impl Core {
                             self.note_answer(target, sent.and_then(|sent| sent.print));
                         }
                     }
-                    Answer::Deleted => {
-                        let uid = self.copy(target).map(|copy| copy.version.uid.clone());
-                        if let (Target::Import(key), Some(uid)) = (target, uid) {
-                            self.tell_removed(key, uid);
-                        }
-                        self.note_deleted(target);
-                    }
+                    Answer::Deleted => self.note_deleted(target),
                 }
                 if let Some(drift) = self.drifts.over(target)
                     && matches!(request, SentRequest::Create { .. } | SentRequest::Update)
@@ -168,7 +162,10 @@ impl Core {
         let object = named(target.kind(), &key.namespace, target.name());
         match target {
             Target::Service(..) | Target::Slice(..) => drop(self.cache.drop_object(&object)),
-            Target::Import(_) | Target::ImportStatus(_) => self.cache.drop_from(&key, &object),
+            Target::Import(_) | Target::ImportStatus(_) => {
+                self.cache.drop_from(&key, &object);
+                self.tell_removed(&key);
+            }
             Target::ExportStatus(_) | Target::MisnamedStatus(..) | Target::Property(_) => {}
         }
     }

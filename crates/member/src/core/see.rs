@@ -229,6 +229,7 @@ impl Core {
                     if held.is_some_and(|held| held.copy.version.uid == version.uid) {
                         self.note_loss(Target::Import(key.clone()));
                         self.cache.drop_from(&key, object);
+                        self.tell_removed(&key);
                         self.look_at(&key);
                         self.retire(&key);
                     }
@@ -393,6 +394,7 @@ impl Core {
         if self.is_over(key) {
             self.plans.remove(key);
             self.unwished.remove(key);
+            self.endings.remove(key);
             self.refused.retain(|target, _| target.service() != Some(key));
         }
     }

@@ -84,7 +84,7 @@ fn a_conflict_says_who_won_by_which_rule_and_who_has_to_change_what() {
     let said = Set::of(&[paris(), rome]).explain(WEB);
     assert_eq!(said.verdict, said.conflicts[0]);
     let message = &said.conflicts[0].message;
-    assert!(message.contains("Its export is the oldest, since 1970-01-01T00:00:01Z."), "{message}");
+    assert!(message.contains("The export of paris is the oldest, since 1970-01-01T00:00:01Z."), "{message}");
     assert_eq!(
         said.conflicts[0].next.as_deref(),
         Some("Change spec.internalTrafficPolicy of Service shop/web in rome, to be the same as in paris.")
@@ -211,4 +211,83 @@ fn what_is_not_there_is_refused_with_a_reason() {
         assert_eq!(answered.status, status, "{resource}");
         assert!(!answered.body["message"].as_str().unwrap().is_empty());
     }
+}
+
+#[test]
+fn one_cluster_that_is_asked_for_does_not_hide_who_exports() {
+    let verdict = Set::of(&[paris(), tokyo()]).explain_in(WEB, &[("in", "tokyo")]).verdict;
+    assert_eq!(
+        (verdict.code, verdict.message.as_str()),
+        (Code::Imported, "Exported by paris; imported by tokyo.")
+    );
+}
+
+#[test]
+fn a_lost_member_does_not_hide_what_is_wrong_with_a_service() {
+    let headless = ServiceFact { headless: true, ..service(&[("http", 80)]) };
+    let rome = member("rome").exports_as(headless, export(2)).serves("web-1", "http:80", &["10.2.0.1"]);
+    let mut set = Set::of(&[paris(), rome.heard(), tokyo()]);
+    let before = set.explain(WEB).verdict;
+    assert_eq!(before.code, Code::TypeConflict);
+    let next = before.next.clone().unwrap();
+    assert!(next.starts_with("Delete Service shop/web in rome and create it again without clusterIP: None"));
+    set.lose(&id("tokyo"));
+    for name in ["paris", "rome"] {
+        set.change(&id(name), Change::Contact(atoll_engine::facts::Contact::Alive));
+    }
+    set.settle();
+    assert_eq!(set.explain(WEB).verdict, before);
+}
+
+#[test]
+fn what_is_not_exported_is_told_by_what_there_is() {
+    let no_service = member("paris").with(Change::Export(key(WEB), Some(export(1)))).heard();
+    let said = Set::of(&[no_service, tokyo()]).explain(WEB);
+    let row = &cluster(&said, "tokyo").import.remarks[0];
+    assert_eq!(row.message, "The ServiceExport in paris is not valid, and there is no other.");
+    let mut set = Set::of(&[paris(), tokyo()]);
+    let derived = set.explain("shop/derived-web").verdict;
+    assert!(derived.message.contains("is the derived Service of the import shop/web"), "{derived:?}");
+    let nowhere = set.explain("nowhere/web").verdict;
+    assert!(nowhere.message.contains("no cluster has namespace nowhere"), "{nowhere:?}");
+    let swapped = set.explain("shop/wbe").verdict;
+    assert!(swapped.next.unwrap().contains("there is shop/web"));
+}
+
+#[test]
+fn a_port_that_is_ignored_is_named_with_the_one_that_wins() {
+    let rome = member("rome").exports("http:81", 2).serves("web-1", "http:81", &["10.2.0.1"]).heard();
+    let said = Set::of(&[paris(), rome, tokyo()]).explain(WEB);
+    let sources = &cluster(&said, "tokyo").import.sources;
+    let remarks: Vec<&str> = sources
+        .iter()
+        .flat_map(|source| &source.remarks)
+        .filter(|remark| remark.code == Code::PortClash)
+        .map(|remark| remark.message.as_str())
+        .collect();
+    assert_eq!(remarks, ["Port http 81/TCP of rome is ignored: paris has http 80/TCP."]);
+}
+
+#[test]
+fn lists_have_what_the_columns_of_tables_show() {
+    let mut set = Set::of(&[paris(), tokyo()]);
+    for (resource, kind, code) in [
+        (names::SERVICES, names::SERVICE_EXPLANATION_LIST, "Imported"),
+        (names::CLUSTERSETS, "ClusterSetStatusList", "Healthy"),
+    ] {
+        let answered = set.answer(resource, Verb::List, None, &[]);
+        assert_eq!((answered.status, answered.body["kind"].as_str()), (200, Some(kind)));
+        let items = answered.body["items"].as_array().unwrap();
+        assert_eq!((items.len(), items[0]["verdict"]["code"].as_str()), (1, Some(code)));
+    }
+}
+
+#[test]
+fn a_declared_range_is_said_before_what_kind_of_address_it_is() {
+    let mut set = Set::told(&[paris(), tokyo()]);
+    let declared = Ranges { services: vec!["127.34.0.0/16".parse().unwrap()], ..Ranges::default() };
+    set.brain.declare(&id("paris"), Networks { declared, ..Networks::default() });
+    set.settle();
+    assert_eq!(set.address("127.34.0.9").verdict.code, Code::OwnedByMember);
+    assert_eq!(set.address("127.99.0.9").verdict.code, Code::AlwaysRefused);
 }

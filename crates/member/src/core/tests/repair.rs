@@ -1,9 +1,11 @@
 //! Drift: a user deletes or edits what is ours.
 
+use atoll_engine::names::SliceName;
 use atoll_engine::world::Change;
 
 use super::cluster::{Cluster, IMPORT, SERVICE, SLICE, service, web};
-use crate::core::event::{Event, Failure, Request};
+use crate::core::event::{Answer, Event, Failure, Request};
+use crate::core::object::Target;
 
 #[test]
 fn what_a_user_deletes_is_made_again() {
@@ -48,8 +50,41 @@ fn our_own_writes_are_no_drift() {
     assert_eq!(told, ["ImportRemoved"], "{:?}", cluster.told);
     assert_eq!(
         cluster.told[0].message,
-        "The import was removed with its derived Service: no cluster exports the service."
+        "The import was removed with its derived Service: no cluster exports the service any more. It was exported by a. To import it again, create ServiceExport shop/web there again; if it still exists, see its conditions."
     );
+}
+
+#[test]
+fn an_import_that_ends_is_told_whether_the_watch_or_the_answer_comes_first() {
+    for answered in [true, false] {
+        let mut cluster = Cluster::imported();
+        cluster.fact("a", Change::Export(web(), None));
+        cluster.assign();
+        let is_import =
+            |(_, request): &(_, Request)| matches!(request, Request::Delete(Target::Import(_), _));
+        let at = cluster.sent.iter().position(is_import).unwrap();
+        let (target, _) = cluster.sent.remove(at);
+        cluster.somebody_deletes(IMPORT);
+        // The request may have been carried out although its answer was lost.
+        let lost = Err(Failure::Unreachable("timeout".to_owned()));
+        cluster.step(Event::Wrote(target, if answered { Ok(Answer::Deleted) } else { lost }));
+        cluster.settle();
+        let [told] = &cluster.told[..] else { panic!("{:?}", cluster.told) };
+        assert!(told.warning && told.reason == "ImportRemoved", "its clients had endpoints: {told:?}");
+    }
+}
+
+#[test]
+fn the_end_of_an_import_without_endpoints_is_no_warning() {
+    let mut cluster = Cluster::imported();
+    cluster.fact("a", Change::Slice(web(), SliceName::parse("web-1").unwrap(), None));
+    cluster.assign();
+    cluster.settle();
+    cluster.fact("a", Change::Export(web(), None));
+    cluster.assign();
+    cluster.settle();
+    let told: Vec<_> = cluster.told.iter().map(|told| (told.reason, told.warning)).collect();
+    assert_eq!(told, [("ImportRemoved", false)]);
 }
 
 #[test]
