@@ -64,7 +64,7 @@ fn an_import_that_ends_is_told_whether_the_watch_or_the_answer_comes_first() {
             |(_, request): &(_, Request)| matches!(request, Request::Delete(Target::Import(_), _));
         let at = cluster.sent.iter().position(is_import).unwrap();
         let (target, _) = cluster.sent.remove(at);
-        cluster.somebody_deletes(IMPORT);
+        cluster.user_deletes(IMPORT);
         // The request may have been carried out although its answer was lost.
         let lost = Err(Failure::Unreachable("timeout".to_owned()));
         cluster.step(Event::Wrote(target, if answered { Ok(Answer::Deleted) } else { lost }));
