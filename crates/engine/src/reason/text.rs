@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(
             conflict_message(&conflicts),
             "Conflicting type. Using \"ClusterSetIP\" from the service export in \"cluster-1\", which has precedence. 2/5 clusters disagree: c2, c3. \
-             To agree, create the Service there anew without clusterIP: None, or delete its ServiceExport. \
+             To agree, delete the Service there and create it again without clusterIP: None, or delete its ServiceExport. \
              Conflicting ports. Using the union of all ports, and where they clash those of the service export in \
              \"cluster-1\", which has precedence. 2/5 clusters disagree: c2, c3. \
              To agree, give the Service there the same ports (name, protocol and number) as in \"cluster-1\"."

@@ -223,6 +223,8 @@ async fn a_member_that_is_asked_gets_nothing_that_an_author_could_not_make_there
     two.apply(role.clone()).await?;
     two.apply(binding).await?;
     two.becomes(&settings(""), "he may there too", is("blue")).await?;
+    let says_no_more = |found: &Value| !found["status"].to_string().contains(why);
+    world.hub.becomes(&bound, "it says no more that a right is missing", says_no_more).await?;
     // Taken away there: the copy stays as it is.
     two.delete(&role).await?;
     let says = |found: &Value| found["status"].to_string().contains(why);
