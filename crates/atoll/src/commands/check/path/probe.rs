@@ -74,6 +74,14 @@ n() {
   out=$(timeout 3 nslookup "$2" 2>&1); code=$?
   printf '@@N %s %s %s\n' "$1" "$code" "$(printf %s "$out" | tr '\n' '|' | cut -c1-1000)"
 }
+tentative() {
+  if [ -r /proc/net/if_inet6 ]; then
+    while read -r address index length scope flags name; do
+      case "$flags" in [4-7]?|[c-f]?) return 0;; esac
+    done < /proc/net/if_inet6
+  fi
+  return 1
+}
 s() {
   for file in /proc/net/tcp /proc/net/tcp6; do
     if [ -r $file ]; then while read -r line; do printf '@@S %s %s\n' "$1" "$line"; done < $file; fi
@@ -85,6 +93,8 @@ impl Plan {
     /// The script. Nothing in it comes from outside as text: addresses, ports and names are checked types or DNS labels.
     pub(crate) fn script(&self) -> String {
         let mut script = FUNCTIONS.replace("PAYLOAD", &PAYLOAD.to_string());
+        // A pod that has just started can't use its IPv6 address before the kernel knows that no other pod has it.
+        script.push_str("for i in 1 2 3; do if tentative; then sleep 1; fi; done\n");
         for (i, (to, payload)) in self.connects.iter().enumerate() {
             script.push_str(&format!("c {i} {} {} {} &\n", to.ip(), to.port(), u8::from(*payload)));
         }
