@@ -109,7 +109,7 @@ async fn source(way: &Way, namespace: &str, name: &str) -> Option<(Source, Vec<E
         endpoints: slices.ok().map(|list| own(list.items)),
         pods: unless_forbidden(pods, "list pods in", &place, &mut needs)
             .map(|list| list.items.into_iter().map(pod_fact).collect()),
-        policies: unless_forbidden(policies, "list networkpolicies in", &place, &mut needs)
+        policies: unless_forbidden(policies, "list networkpolicies", &place, &mut needs)
             .map(|list| list.items),
     };
     Some((source, others, needs))
@@ -237,7 +237,7 @@ pub(super) async fn facts(
         addresses: spec.iter().flat_map(|spec| &spec.ips).filter_map(|ip| ip.parse().ok()).collect(),
         endpoints: endpoints(&slices.map(|list| list.items).unwrap_or_default(), of),
         sources,
-        policies: unless_forbidden(policies, "list networkpolicies in", &place, needs).map(|list| list.items),
+        policies: unless_forbidden(policies, "list networkpolicies", &place, needs).map(|list| list.items),
         dns,
     };
     Ok((facts, ports))
