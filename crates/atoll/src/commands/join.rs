@@ -90,7 +90,7 @@ pub(crate) struct Join {
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "*", value_delimiter = ',')]
     revoke_propagation: Option<Vec<String>>,
     /// Let a policy copy to the cluster only what users of its author's name and groups may create and update there. The hub asks the
-    /// cluster's API and impersonates nobody. To stop it, join again without this flag.
+    /// cluster's API and impersonates no user. To stop it, join again without this flag.
     #[arg(long)]
     check_authors: bool,
 }

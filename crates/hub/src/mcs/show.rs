@@ -335,15 +335,19 @@ mod tests {
         Member { contact, part: Part::Slices, known: true, endpoints: 3, said: Some(said) }
     }
 
-    #[test]
-    fn a_condition_is_true_only_when_every_consumer_holds_it_and_says_who_does_not() {
-        let asked = Asked {
+    fn asked() -> Asked {
+        Asked {
             intent: CrossCluster::default(),
             remarks: Vec::new(),
             outdated: Vec::new(),
             author: None,
             refused: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_condition_is_true_only_when_every_consumer_holds_it_and_says_who_does_not() {
+        let asked = asked();
         let copied = Copied::Each([(id("a"), Ok(())), (id("b"), Ok(()))].into());
         for (b, is, words) in [
             (member(Contact::Fine, false, &[]), Is::So, DISPATCHED),
@@ -391,13 +395,7 @@ mod tests {
             let crossing = Crossing { providers: [id("a")].into(), stale, ..Crossing::default() };
             let a = member(Contact::Unheard, false, &[]);
             let view = View { crossing: Some(Arc::new(crossing)), members: [(id("a"), a)].into() };
-            let asked = Asked {
-                intent: CrossCluster::default(),
-                remarks: Vec::new(),
-                outdated: Vec::new(),
-                author: None,
-                refused: None,
-            };
+            let asked = asked();
             let copied = Copied::Each([(id("a"), Ok(()))].into());
             let shown = show("web", &asked, &view, &copied, before);
             assert_eq!(shown.clusters["clusters"][0]["staleSince"].as_str(), want, "{mark:?}");

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use atoll_api::explain::plan::FieldChange;
-use atoll_engine::facts::{Pairs, ServicePort, SlicePort};
+use atoll_engine::facts::{
+    InternalTrafficPolicy, Pairs, ServicePort, SessionAffinity, SlicePort, TrafficDistribution,
+};
 use atoll_engine::names::ClusterId;
 use atoll_engine::network::Family;
 use atoll_engine::plan::Slice;
@@ -28,7 +30,22 @@ impl Fields {
             self.0.push(FieldChange { field: field.to_owned(), before: show(before), after: show(after) });
         }
     }
+
+    /// How clients are led, of Services and imports alike.
+    fn traffic(&mut self, [before, after]: [Traffic; 2]) {
+        self.note("sessionAffinity", &before.0, &after.0, |one| text::session_affinity(*one).to_owned());
+        self.note("sessionAffinityConfig", &before.1, &after.1, |one| seconds(*one));
+        self.note("internalTrafficPolicy", &before.2, &after.2, |one| {
+            text::internal_traffic_policy(*one).to_owned()
+        });
+        self.note("trafficDistribution", &before.3, &after.3, |one| {
+            one.map_or(String::new(), |one| text::traffic_distribution(one).to_owned())
+        });
+    }
 }
+
+/// Affinity and its timeout, internal traffic policy, traffic distribution.
+type Traffic = (SessionAffinity, Option<u32>, InternalTrafficPolicy, Option<TrafficDistribution>);
 
 /// What of a derived Service changes.
 pub(super) fn service(before: &ServiceBody, after: &ServiceBody) -> Vec<FieldChange> {
@@ -37,18 +54,10 @@ pub(super) fn service(before: &ServiceBody, after: &ServiceBody) -> Vec<FieldCha
         if *headless { "None" } else { "assigned" }.to_owned()
     });
     fields.note("ports", &before.ports[..], &after.ports, ports);
-    fields.note("sessionAffinity", &before.session_affinity, &after.session_affinity, |one| {
-        text::session_affinity(*one).to_owned()
+    let traffic = [before, after].map(|of| {
+        (of.session_affinity, of.client_ip_timeout, of.internal_traffic_policy, of.traffic_distribution)
     });
-    fields.note("sessionAffinityConfig", &before.client_ip_timeout, &after.client_ip_timeout, |one| {
-        seconds(*one)
-    });
-    let (was, is) = (before.internal_traffic_policy, after.internal_traffic_policy);
-    fields.note("internalTrafficPolicy", &was, &is, |one| text::internal_traffic_policy(*one).to_owned());
-    let (was, is) = (before.traffic_distribution, after.traffic_distribution);
-    fields.note("trafficDistribution", &was, &is, |one| {
-        one.map_or(String::new(), |one| text::traffic_distribution(one).to_owned())
-    });
+    fields.traffic(traffic);
     fields.note("ipFamilies", &before.families[..], &after.families, families);
     fields.0
 }
@@ -62,18 +71,10 @@ pub(super) fn import(
     fields.note("type", &before.headless, &after.headless, |one| text::import_type(*one).to_owned());
     fields.note("ports", &before.ports[..], &after.ports, ports);
     fields.note("ipFamilies", &before.families[..], &after.families, families);
-    fields.note("sessionAffinity", &before.session_affinity, &after.session_affinity, |one| {
-        text::session_affinity(*one).to_owned()
+    let traffic = [before, after].map(|of| {
+        (of.session_affinity, of.client_ip_timeout, of.internal_traffic_policy, of.traffic_distribution)
     });
-    fields.note("sessionAffinityConfig", &before.client_ip_timeout, &after.client_ip_timeout, |one| {
-        seconds(*one)
-    });
-    let (was, is) = (before.internal_traffic_policy, after.internal_traffic_policy);
-    fields.note("internalTrafficPolicy", &was, &is, |one| text::internal_traffic_policy(*one).to_owned());
-    let (was, is) = (before.traffic_distribution, after.traffic_distribution);
-    fields.note("trafficDistribution", &was, &is, |one| {
-        one.map_or(String::new(), |one| text::traffic_distribution(one).to_owned())
-    });
+    fields.traffic(traffic);
     fields.note("labels", &before.labels, &after.labels, pairs);
     fields.note("annotations", &before.annotations, &after.annotations, pairs);
     fields.note("status.clusters", clusters_before, clusters_after, clusters);
