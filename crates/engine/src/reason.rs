@@ -404,3 +404,19 @@ pub enum CrossNote {
         why: AddressRefused,
     },
 }
+
+impl CrossNote {
+    /// The member that it is about; none if it is about none.
+    pub fn member(&self) -> Option<&ClusterId> {
+        match self {
+            Self::NoService { cluster }
+            | Self::ExternalName { cluster }
+            | Self::NoSuchPort { cluster, .. }
+            | Self::NoNamespace { cluster }
+            | Self::Fenced { cluster, .. }
+            | Self::TooMuch { cluster, .. }
+            | Self::AddressRefused { cluster, .. } => Some(cluster),
+            Self::NotAMember { .. } | Self::KubernetesApi | Self::Closed(_) => None,
+        }
+    }
+}

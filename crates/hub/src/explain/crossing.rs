@@ -40,17 +40,13 @@ pub(super) fn crossing(known: &Known<'_>, key: &ServiceKey) -> Option<CrossClust
 
 fn noted(note: &CrossNote, key: &ServiceKey) -> Remark {
     let words = text::cross_note(note);
-    match note {
-        CrossNote::NotAMember { cluster } => Remark::new(note.code(), sentence(&words))
-            .next(format!("Check the spelling of {cluster}: `atoll clusters` lists the members.")),
-        CrossNote::NoService { cluster }
-        | CrossNote::ExternalName { cluster }
-        | CrossNote::NoSuchPort { cluster, .. }
-        | CrossNote::NoNamespace { cluster }
-        | CrossNote::Fenced { cluster, .. }
-        | CrossNote::TooMuch { cluster, .. }
-        | CrossNote::AddressRefused { cluster, .. } => remark(note.code(), &words, key, cluster),
-        CrossNote::KubernetesApi | CrossNote::Closed(_) => Remark::new(note.code(), sentence(&words)),
+    if let CrossNote::NotAMember { cluster } = note {
+        return Remark::new(note.code(), sentence(&words))
+            .next(format!("Check the spelling of {cluster}: `atoll clusters` lists the members."));
+    }
+    match note.member() {
+        Some(member) => remark(note.code(), &words, key, member),
+        None => Remark::new(note.code(), sentence(&words)),
     }
 }
 

@@ -89,15 +89,8 @@ pub(super) fn show(name: &str, asked: &Asked, view: &View, copied: &Copied, befo
             | CrossNote::TooMuch { .. }
             | CrossNote::AddressRefused { .. } => lacks.hard.push(words.clone()),
         }
-        match note {
-            CrossNote::NoService { cluster }
-            | CrossNote::ExternalName { cluster }
-            | CrossNote::NoSuchPort { cluster, .. }
-            | CrossNote::NoNamespace { cluster }
-            | CrossNote::Fenced { cluster, .. }
-            | CrossNote::TooMuch { cluster, .. }
-            | CrossNote::AddressRefused { cluster, .. } => drop(said.insert(cluster, words)),
-            CrossNote::NotAMember { .. } | CrossNote::KubernetesApi | CrossNote::Closed(_) => {}
+        if let Some(member) = note.member() {
+            said.insert(member, words);
         }
     }
     for id in &crossing.providers {
